@@ -31,3 +31,26 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), String> {
         format!("a thread could not be pinned to CPU {cpus} ({error}): it ran on any CPU")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::thread::sched_getaffinity;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_runs_on_the_processors_that_it_is_given() {
+        std::thread::spawn(|| {
+            let all = sched_getaffinity(None).unwrap();
+            pin_to(&[]).unwrap();
+            assert_eq!(sched_getaffinity(None).unwrap(), all);
+            let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+            pin_to(&[first as u32]).unwrap();
+            let pinned = sched_getaffinity(None).unwrap();
+            assert!(pinned.count() == 1 && pinned.is_set(first));
+            assert!(pin_to(&[u32::MAX]).unwrap_err().contains("beyond the kernel's limit"));
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,13 +1,15 @@
 //! The console's levels, the files, documents, and how runs end.
 
 use std::fs;
+use std::io::Read;
 use std::net::TcpListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::fixture::{
-    Ended, Folder, PORT, await_lines, own_address, run_client, start, start_command, start_server,
+    Ended, Folder, PORT, await_lines, await_listener, own_address, run_client, start,
+    start_command, start_server,
 };
 
 /// A client and a server of four connections.
@@ -228,4 +230,36 @@ fn run_that_cannot_begin_prints_why_and_has_its_own_exit_code() {
         assert_eq!(ended.exit_code, 13, "{ended:?}");
         assert!(ended.stderr.contains(&format!("Invalid argument specified: {why}")), "{ended:?}");
     }
+}
+
+#[test]
+fn a_stopped_output_loses_lines_and_no_counts() {
+    let (address, folder) = (own_address(), Folder::new());
+    let mut server = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args([
+            "ctstraffic",
+            &format!("-listen:{address}"),
+            "-transfer:1",
+            "-serverexitlimit:12000",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    await_listener((address, PORT).into());
+    // Nobody reads what the server prints: two lines for each connection, of which a pipe holds few.
+    let words = "-transfer:1 -connections:20 -iterations:600 -shutdown:rude -consoleverbosity:0";
+    let client = run_client(address, words, &folder);
+    assert_eq!((client.exit_code, client.totals()), (0, [12_000, 0, 0]), "{client:?}");
+    let (mut told, mut errors) = (String::new(), String::new());
+    server.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    server.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(told.contains("SuccessfulConnections [12000]   NetworkErrors [0]"), "{errors}");
+    let lines = told.lines().filter(|line| line.contains("TCP connection ")).count();
+    let lost = errors.split(" events have no line").next().unwrap();
+    let lost: usize = lost.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(lost > 0, "{errors}");
+    assert_eq!(lines + lost, 24_000, "{errors}");
 }

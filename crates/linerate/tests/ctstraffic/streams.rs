@@ -1,10 +1,13 @@
 //! Media streams over UDP: our client with our server, and the reflector's limits.
 
 use std::net::UdpSocket;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::fixture::{Ended, Folder, PORT, own_address, run_client, start};
+use serde_json::Value;
+
+use crate::fixture::{Ended, Folder, PORT, own_address, run_client, start, start_command};
 
 const STREAM: &str = "-protocol:udp -bitspersecond:2000000 -framerate:50 -streamlength:1";
 
@@ -51,10 +54,76 @@ fn a_server_needs_a_limit_beyond_loopback_and_keeps_it() {
     }
     let ended = server.wait();
     assert!(ended.stderr.contains("would exceed --max-rate:2000000"), "{ended:?}");
-    let last: serde_json::Value =
-        serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
+    let last: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
     assert!(last["refused"].as_u64().unwrap() >= 1, "{last}");
     // No more than one stream at a time.
     let most = 2_000_000 * 4;
     assert!(last["bits"].as_u64().unwrap() <= most, "{last}");
+}
+
+/// Starts an end that leaves its run document and records.
+fn start_recorded(words: &str, folder: &Folder, end: &str) -> crate::fixture::Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.arg("ctstraffic").args(words.split_whitespace());
+    command.env("LINERATE_RUN_DOCUMENT", folder.path(&format!("{end}.json")));
+    command.env("LINERATE_RUN_RECORDS", folder.path(&format!("{end}.ndjson")));
+    start_command(command, words)
+}
+
+#[test]
+fn run_documents_of_both_ends_have_frames_and_streams_in_each_sample() {
+    let (address, folder) = (own_address(), Folder::new());
+    let words = format!("-listen:{address} {STREAM} -serverexitlimit:2 -statusupdate:200");
+    let server = start_recorded(&format!("{words} --busy-poll"), &folder, "server");
+    let words =
+        format!("-target:{address} {STREAM} -connections:2 -iterations:1 -statusupdate:200");
+    let client = start_recorded(&words, &folder, "client").wait();
+    let server = server.wait();
+    assert_eq!((client.exit_code, server.exit_code), (0, 0), "{client:?} {server:?}");
+    for (end, way, moved) in [("client", "received", 500_000), ("server", "sent", 500_000)] {
+        let run: Value = serde_json::from_str(&folder.read(&format!("{end}.json"))).unwrap();
+        let samples = run["samples"].as_array().unwrap();
+        let sum =
+            |path: &str| samples.iter().filter_map(|one| one.pointer(path)?.as_u64()).sum::<u64>();
+        assert_eq!(sum(&format!("/{way}/bytes")), moved, "{samples:?}");
+        let last = &samples.last().unwrap()["extension"]["ctstraffic"];
+        assert_eq!((&last["open"], &last["completed"]), (&0.into(), &2.into()), "{last}");
+        assert!(
+            samples.iter().any(|one| one["extension"]["ctstraffic"]["open"] == 2),
+            "{samples:?}"
+        );
+        let times = samples.windows(2).all(|pair| pair[0]["to_ns"] == pair[1]["from_ns"]);
+        assert!(times && samples.len() > 3, "{samples:?}");
+        let totals = &run["reports"][0]["extension"]["ctstraffic"];
+        let frames = sum("/extension/ctstraffic/frames/completed");
+        assert_eq!(totals["frames"]["completed"], frames, "{totals}");
+        assert_eq!(frames, if end == "client" { 100 } else { 0 });
+        let records = folder.read(&format!("{end}.ndjson"));
+        assert_eq!(records.matches("\"record\":\"sample\"").count(), samples.len(), "{records}");
+    }
+}
+
+#[test]
+fn a_pause_keeps_streams_and_sockets_and_counts_in_the_time() {
+    let (address, folder) = (own_address(), Folder::new());
+    let words = format!("-listen:{address} {STREAM} -timelimit:500 -pauseatend:3000");
+    let server = start(&words, &folder);
+    let client = UdpSocket::bind((address, 0)).unwrap();
+    client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    client.connect((address, PORT)).unwrap();
+    // The server's time is over when this stream begins, or soon after.
+    thread::sleep(Duration::from_millis(1000));
+    let (mut datagrams, mut bytes) = (0, [0; 2000]);
+    for _ in 0..50 {
+        let _not_yet = client.send(b"START");
+        if client.recv(&mut bytes).is_ok() {
+            datagrams += 1;
+        }
+    }
+    assert!(datagrams > 20, "{datagrams}");
+    let ended = server.wait();
+    assert!(ended.stdout.contains("Time-limit of 500 reached"), "{ended:?}");
+    assert!(ended.stdout.contains("Pausing 3000 ms"), "{ended:?}");
+    let time = ended.stdout.split("Total Time : ").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(time.parse::<u64>().unwrap() >= 3500, "{ended:?}");
 }

@@ -294,3 +294,32 @@ fn both_protocols_reach_a_link_local_address_by_its_interface() {
         }
     });
 }
+
+#[test]
+fn first_segments_that_are_sent_again_are_counted_in_the_file_of_tcp_info() {
+    in_network(|network| {
+        network.filter(
+            "table inet linerate {
+                counter dropped { }
+                chain arriving {
+                    type filter hook input priority 0; policy accept;
+                    tcp flags & (syn | ack) == syn numgen inc mod 2 == 0 counter name dropped drop
+                }
+            }",
+        );
+        let words = "-transfer:1000 -tcpinfofilename:info.csv";
+        let limit = format!("{words} -serverexitlimit:2");
+        let mut server = End::serve(&network.server, SERVER_V4, &limit);
+        let words = format!("-target:{SERVER_V4} {words} -connections:1 -iterations:2 --json");
+        let mut client = End::start(&network.client, &words);
+        let (exit_code, document) = client.finish();
+        assert_eq!((exit_code, network.counted("dropped")), (0, 2), "{document}");
+        server.finish();
+        // The server's first segment, which answers the client's, was not lost.
+        for (end, expected) in [(&client, ["1", "1"]), (&server, ["0", "0"])] {
+            let rows = end.rows("info.csv");
+            let again: Vec<&str> = rows.iter().map(|row| row[11].trim()).collect();
+            assert_eq!(again, expected, "{rows:?}");
+        }
+    });
+}
