@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use crate::fixture::{Folder, PORT, own_address, run_client, start_server};
+use crate::fixture::{Folder, PORT, own_address, run_client, start, start_server};
 use crate::peer::{ID, data, reset};
 
 /// What a peer sends, and what it does then.
@@ -244,4 +244,23 @@ fn ends_with_different_options_fail_as_the_originals_do() {
     let is_told = client.stderr.contains(aborted) || client.stderr.contains("failed (10054)");
     assert!(is_told, "{client:?}");
     server.wait();
+}
+
+#[test]
+fn no_more_connections_wait_for_their_id_than_the_throttle_lets() {
+    let (address, folder) = (own_address(), Folder::new());
+    let listener = TcpListener::bind((address, PORT)).unwrap();
+    let client = start(
+        &format!("-target:{address} -connections:20 -throttleconnections:3 -timelimit:1500"),
+        &folder,
+    );
+    thread::sleep(Duration::from_millis(1000));
+    listener.set_nonblocking(true).unwrap();
+    let mut waiting = Vec::new();
+    while let Ok((peer, _)) = listener.accept() {
+        waiting.push(peer);
+    }
+    assert_eq!(waiting.len(), 3);
+    let ended = client.wait();
+    assert_eq!((ended.exit_code, ended.totals()), (254, [0, 0, 0]), "{ended:?}");
 }
