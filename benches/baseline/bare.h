@@ -28,7 +28,7 @@ struct options {
     size_t size;         /* bytes of a call, a message or a datagram */
     double seconds;      /* how long the client sends */
     int cpu;             /* processor to pin to, -1: none */
-    size_t connections;  /* tcp_rr_many: how many at once */
+    size_t connections;  /* tcp_rr_many, tcp_short: how many at once */
     int spin;            /* poll with MSG_DONTWAIT instead of sleeping */
     const char *mode;    /* udp_stream: single, batch or offload; tcp_crr: fin, rst or server;
                             tcp_stream: ask, or any other for a receiver that only sleeps */
@@ -46,7 +46,7 @@ __attribute__((noreturn, unused)) static void usage(const char *program)
     fprintf(stderr,
             "usage: %s server PORT [options] | client HOST PORT [options]\n"
             "  --size BYTES  --time SECONDS  --cpu N  --spin  --congestion NAME\n"
-            "  --connections N (tcp_rr_many)\n"
+            "  --connections N (tcp_rr_many, tcp_short)\n"
             "  --mode single|batch|offload (udp_stream), fin|rst|server (tcp_crr), single|ask (tcp_stream)\n"
             "HOST is an IPv4 address; port 0 takes a free one. The server serves one client,\n"
             "prints its port first and its figures last.\n",

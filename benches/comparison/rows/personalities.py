@@ -82,7 +82,7 @@ def _secnetperf_rows():
 
 def _ctstraffic_rows():
     """The original doesn't run here. Transfers are verified, and held against linerate's own streams that
-    aren't; media streams against a bare loop, and by the processors of the busier end."""
+    aren't; short connections that the client resets against a bare loop with as many at once; media streams against a bare loop, and by the processors of the busier end."""
     plain = Work("tcp_stream", 64 * 1024, flows=8)
     verified, name = replace(plain, verify=True), OurCtsTraffic.name
     rows = [
@@ -93,6 +93,9 @@ def _ctstraffic_rows():
     both = replace(verified, both=True)
     rows.append(Row(f"{name} duplex / {CtsTrafficOneWay.name}", (OurCtsTraffic, both),
                     (CtsTrafficOneWay, both), 0.9, "bit/s", placements=FREE))
+    short = Work("tcp_short", 64, flows=8)
+    rows.append(Row(f"{name} short connections / {BareLoop.name}", (OurCtsTraffic, short), (BareLoop, short), 0.9,
+                    "connections/s"))
     stream = Work("udp_media", 1400)
     rows.append(alone(f"{name} 1,000 streams", replace(stream, flows=1000), 0.6, "processors", "sides",
                       tool=OurCtsTraffic, placements=FREE))

@@ -13,7 +13,7 @@ from ..process import RunFailed
 from ..rows import all_rows
 from ..rows.row import alone
 from ..tools import CtsTrafficOneWay, Linerate, Measured, OurCtsTraffic, Work
-from ..tools.ctstraffic import lateness_us
+from ..tools.ctstraffic import lateness_us, short_result
 
 PUSH = Work("tcp_stream", 65_536, seconds=0.5, flows=8, verify=True)
 STREAM = Work("udp_media", 1400, seconds=20.0)
@@ -45,6 +45,17 @@ class CtsTraffic(unittest.TestCase):
         for word in ("-protocol:udp", "-bitspersecond:2000000", "-framerate:60", "-streamlength:20",
                      "-iterations:1", "-connections:1000"):
             self.assertIn(word, stream)
+
+    def test_short_connections_are_reset_and_counted_by_the_summary(self):
+        short = words_of(Work("tcp_short", 64, flows=8))
+        for word in ("-transfer:64", "-connections:8", "-shutdown:rude", "-consoleverbosity:0", "-timelimit:2000"):
+            self.assertIn(word, short)
+        self.assertNotIn("--json", short)
+        summary = ("  SuccessfulConnections [900]   NetworkErrors [0]   ProtocolErrors [0]\n"
+                   "  Total Bytes Recv : 1\n  Total Time : 3000 ms.\n")
+        self.assertEqual(short_result(summary).figure, 300.0)
+        with self.assertRaisesRegex(RunFailed, "5 connections failed"):
+            short_result(summary.replace("NetworkErrors [0]", "NetworkErrors [5]"))
 
     def test_both_ends_receipts_are_the_figure(self):
         tool = OurCtsTraffic("linerate")

@@ -11,7 +11,7 @@ class BareLoop(Tool):
     """A C program; its server serves one client and ends."""
 
     name = "C loop"
-    kinds = ("tcp_stream", "tcp_rr", "tcp_crr", "udp_rr", "udp_stream", "udp_media")
+    kinds = ("tcp_stream", "tcp_rr", "tcp_crr", "tcp_short", "udp_rr", "udp_stream", "udp_media")
     programs = (*kinds, "tcp_rr_many")
 
     def one_shot(self, work):

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from dataclasses import replace
 
 from ..process import RunFailed, free_port
@@ -16,11 +17,15 @@ PRECISION_BPS = 25_000_000
 TRANSFER_BYTES = 64 << 20
 
 
+SUMMARY = re.compile(r"SuccessfulConnections \[(\d+)\] +NetworkErrors \[(\d+)\] +ProtocolErrors \[(\d+)\]")
+
+
 class OurCtsTraffic(Tool):
-    """Transfers over TCP, or media streams over UDP; every byte is verified."""
+    """Transfers over TCP, short ones that the client resets among them, or media streams over UDP; every byte is
+    verified."""
 
     name = "our ctsTraffic"
-    kinds = ("tcp_stream", "udp_media")
+    kinds = ("tcp_stream", "tcp_short", "udp_media")
     chooses_congestion = False
 
     @classmethod
@@ -43,11 +48,12 @@ class OurCtsTraffic(Tool):
         argv = [self.path, "ctstraffic", f"-listen:{self.placement.address}", f"-port:{self.port}"]
         argv += ["--busy-poll"] if work.spin else []
         kind = "udp" if work.kind == "udp_media" else "tcp"
-        self.serve([*argv, *self._both(work), "--json"], self.port, kind)
+        self.serve([*argv, *self._both(work), *_printed(work)], self.port, kind)
 
     def client_argv(self, work):
         argv = [self.path, "ctstraffic", f"-target:{self.placement.address}", f"-port:{self.port}"]
-        argv += [f"-connections:{work.flows}", "--json", *self._both(work)]
+        argv += [f"-connections:{work.flows}", *_printed(work), *self._both(work)]
+        argv += ["-shutdown:rude"] if work.kind == "tcp_short" else []
         if work.kind != "udp_media":
             return argv + [f"-timelimit:{int(work.seconds * 1000)}"]
         if work.percentile:
@@ -62,6 +68,8 @@ class OurCtsTraffic(Tool):
             stream = [f"-bitspersecond:{bps}", f"-framerate:{FRAMES_PER_S}"]
             return ["-protocol:udp", *stream, f"-streamlength:{work.whole_seconds}",
                     f"-datagrambytesize:{work.size}"]
+        if work.kind == "tcp_short":
+            return ["-pattern:push", f"-transfer:{work.size}"]
         pattern = "duplex" if work.both else "pull" if work.down else "push"
         verify = "data" if work.verify else "connection"
         return [f"-pattern:{pattern}", f"-buffer:{work.size}", f"-transfer:{TRANSFER_BYTES}",
@@ -71,6 +79,8 @@ class OurCtsTraffic(Tool):
         self.server.end()
 
     def read_result(self, work, client):
+        if work.kind == "tcp_short":
+            return short_result(client.output())
         ours, theirs = json.loads(client.output()), json.loads(self.server.output())
         # A server takes connections that the client's time ends for failed ones.
         if ours["network_errors"] or ours["data_errors"]:
@@ -98,6 +108,20 @@ class CtsTrafficOneWay(OurCtsTraffic):
                 for down in (False, True)]
         return Measured(sum(way.figure for way in ways) / 2, sum(way.units for way in ways),
                         cpu_s=sum(way.cpu_s for way in ways))
+
+
+def _printed(work):
+    """A document; of short connections, of which there are very many, nothing but the summary."""
+    return ["-consoleverbosity:0"] if work.kind == "tcp_short" else ["--json"]
+
+
+def short_result(text):
+    """The rate of a client's connections, by its summary."""
+    completed, *failed = (int(count) for count in SUMMARY.search(text).groups())
+    if any(failed):
+        raise RunFailed(f"{OurCtsTraffic.name}: {sum(failed)} connections failed")
+    elapsed_ms = int(re.search(r"Total Time : (\d+) ms", text)[1])
+    return Measured(completed * 1000 / elapsed_ms, completed)
 
 
 def lateness_us(rows):

@@ -159,7 +159,9 @@ impl Acceptor<'_> {
             for index in about_to_close {
                 self.advance(index, local, ending);
             }
-            self.take_opened(waker, local, ending);
+            if self.poll.is_woken || !waker.is_apart() {
+                self.take_opened(waker, local, ending);
+            }
             // What another loop has taken beyond the limit makes up for one that waits here.
             while self.is_over_full() && self.make_room() {}
             self.sweep();

@@ -20,6 +20,10 @@ use crate::flow::Local;
 use crate::socket::TcpCounts;
 use crate::tally::Tally;
 
+/// More bytes than the buffers of both ends hold of a connection that the server hasn't accepted: twice what the
+/// kernel lets either grow to unasked (tcp_wmem, tcp_rmem).
+const MOST_QUEUED_BYTES: u64 = 16 << 20;
+
 /// What every connection of a shard does.
 pub(crate) struct Part {
     /// What goes before all payload, and behind it the beginning of the life's first bytes.
@@ -138,7 +142,7 @@ pub(crate) struct Attempt<C: Carrier> {
     pub(super) stage: Stage,
     /// Its number among the load's connections.
     number: u32,
-    /// Whether nothing has come over it yet.
+    /// Whether it may still wait in the listener's queue.
     pub(super) is_pending: bool,
     /// The life that is over, of one that waits for its close.
     past: Option<Box<Living>>,
@@ -184,6 +188,16 @@ impl<C: Carrier> Attempt<C> {
             times,
             seen,
         }
+    }
+
+    /// Whether the server has taken it from its listener's queue, as far as is known: something has come, or more has
+    /// left than waits there.
+    pub(super) fn is_accepted(&self) -> bool {
+        let moved = match &self.stage {
+            Stage::Living(progress) => progress.moved,
+            _ => 0,
+        };
+        self.times.first_byte_ns > 0 || moved > MOST_QUEUED_BYTES
     }
 
     /// Whether it waits for a ticket and nothing else.
@@ -260,7 +274,7 @@ impl<C: Carrier> Attempt<C> {
 
     fn is_to_wait(&self, part: &Part) -> bool {
         match &self.stage {
-            Stage::Living(progress) => part.script.awaits(progress),
+            Stage::Living(progress) => part.script.awaits(progress, &self.carrier),
             Stage::Closing => true,
             _ => false,
         }

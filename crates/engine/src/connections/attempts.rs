@@ -81,7 +81,7 @@ impl<C: Carrier> Attempts<C> {
                 if let Some(resumes_ns) = attempt.take_resumption() {
                     self.timers.add(resumes_ns, index);
                 }
-                if attempt.is_pending && attempt.times.first_byte_ns > 0 {
+                if attempt.is_pending && attempt.is_accepted() {
                     attempt.is_pending = false;
                     self.pending -= 1;
                 }

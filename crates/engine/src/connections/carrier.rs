@@ -107,6 +107,10 @@ impl LifeStream for TcpCarrier {
         }
     }
 
+    fn holds_no_bytes(&self) -> bool {
+        self.tls.is_none()
+    }
+
     /// Receives; without TLS by way of `spin_wait` where there is one.
     #[inline]
     fn receive(

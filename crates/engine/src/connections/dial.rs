@@ -80,14 +80,14 @@ impl Dialing {
                 // One of them comes first, or its time is over.
                 false => dialer.attempts.resumes_within_ns(now_ns),
             };
-            if waker.is_apart() {
-                waker.discard();
-            }
             if dialer.is_alone {
                 dialer.wait_alone(waker, at_most_ns, &mut ready);
             } else {
                 poll.wait(at_most_ns);
                 poll.take_ready(&mut ready, waker);
+                if poll.is_woken && waker.is_apart() {
+                    waker.discard();
+                }
                 dialer.attempts.take_resumed(&mut ready);
             }
             if reached.phase >= Phase::Stop {

@@ -214,6 +214,9 @@ impl Incoming {
                     self.past = progress.take_living();
                     return Ok(self.conclude(script, tally));
                 }
+                if !self.blocks && script.awaits(progress, &self.carrier) && !script.is_plain() {
+                    return Ok(Some(Fate::Waits(Interest::Readable)));
+                }
             }
             Stage::Flushing => {
                 self.carrier.flush()?;

@@ -19,6 +19,8 @@ use crate::tally::Tally;
 pub(super) struct Living {
     course: Course,
     interest: Interest,
+    /// Whether it waits for an answer to what it has just sent.
+    awaits: bool,
     /// When it goes on by itself, and the time for which that was queued last; 0: never.
     resumes_ns: u64,
     queued_ns: u64,
@@ -45,15 +47,22 @@ impl Living {
     pub(super) fn new(life: &Life, number: u32, own: u64) -> Self {
         let course = Course::new(life, number, own);
         Self {
-            course,
             interest: Interest::Readable,
+            // Of a client's connection that has just been made.
+            awaits: course.only_receives(life),
             resumes_ns: 0,
             queued_ns: 0,
             began_ns: 0,
             held_ns: 0,
             transferred_ns: 0,
             standing: None,
+            course,
         }
+    }
+
+    /// Whether nothing of what it is to receive next can be here yet: then to ask for that is a call for nothing.
+    pub(super) fn awaits(&self) -> bool {
+        self.awaits
     }
 
     pub(super) fn is_over(&self, life: &Life) -> bool {
@@ -124,8 +133,11 @@ impl Living {
         wait: &mut S::Wait,
     ) -> io::Result<()> {
         let now_ns = if life.is_timed() { monotonic_ns() } else { 0 };
-        self.resumes_ns = 0;
-        match self.course.poll_move(life, now_ns) {
+        (self.resumes_ns, self.awaits) = (0, false);
+        let sent_before = self.course.moved().0;
+        let next = self.course.poll_move(life, now_ns);
+        let sends_text = next == Move::SendText;
+        match next {
             Move::Over => Ok(()),
             Move::Hold(until_ns) => {
                 if self.held_ns == 0 {
@@ -162,6 +174,10 @@ impl Living {
         }?;
         if self.transferred_ns == 0 && self.course.has_transferred(life) {
             self.transferred_ns = monotonic_ns();
+        }
+        let has_sent = sends_text || self.course.moved().0 > sent_before;
+        if has_sent && self.course.only_receives(life) {
+            (self.interest, self.awaits) = (Interest::Readable, true);
         }
         Ok(())
     }

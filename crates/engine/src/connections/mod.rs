@@ -258,6 +258,8 @@ enum Interest {
 struct Poll {
     set: OwnedFd,
     events: Vec<Event>,
+    /// Whether the waker was among the events of the last wait.
+    is_woken: bool,
 }
 
 impl Poll {
@@ -265,7 +267,7 @@ impl Poll {
     fn new(waker: &Inlet) -> Option<Self> {
         let set = epoll::create(CreateFlags::CLOEXEC).ok()?;
         epoll::add(&set, waker.as_fd(), EventData::new_u64(WAKER), EventFlags::IN).ok()?;
-        Some(Self { set, events: Vec::with_capacity(EVENTS) })
+        Some(Self { set, events: Vec::with_capacity(EVENTS), is_woken: false })
     }
 
     /// Waits for one thing of a socket; `before` is what it waited for until now.
@@ -325,9 +327,13 @@ impl Poll {
 
     /// Takes the last wait's events: the indexes of those that are ready.
     fn take_ready(&mut self, into: &mut Vec<usize>, waker: &Inlet) {
+        self.is_woken = false;
         for event in self.events.drain(..) {
             match event.data.u64() {
-                WAKER => waker.silence(),
+                WAKER => {
+                    self.is_woken = true;
+                    waker.silence();
+                }
                 index => into.push(usize::try_from(index).unwrap_or(usize::MAX)),
             }
         }

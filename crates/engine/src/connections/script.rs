@@ -46,6 +46,12 @@ pub(crate) trait LifeStream {
         }
     }
 
+    /// Whether what the peer sends can only be received from the socket, whose poll set tells of it: nothing is
+    /// decrypted before it is asked for.
+    fn holds_no_bytes(&self) -> bool {
+        false
+    }
+
     /// All that the life sends was given to be sent. A connection that is closed as a whole needs no word of that.
     fn end_sending(&mut self) -> io::Result<()> {
         Ok(())
@@ -272,7 +278,10 @@ impl Script {
     }
 
     /// Whether the next thing is to receive, and nothing of it has come.
-    pub(super) fn awaits(&self, progress: &Progress) -> bool {
+    pub(super) fn awaits(&self, progress: &Progress, stream: &impl LifeStream) -> bool {
+        if let Some(living) = &progress.living {
+            return living.awaits() && stream.holds_no_bytes();
+        }
         progress.received == 0 && matches!(self.step(progress), Some(LifeStep::Receive { .. }))
     }
 

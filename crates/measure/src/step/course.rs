@@ -274,6 +274,15 @@ impl Course {
         holds
     }
 
+    /// Whether the next thing is to receive, and nothing else.
+    pub fn only_receives(&self, life: &Life) -> bool {
+        match self.step(life) {
+            Some(LifeStep::ReceiveText { .. }) => true,
+            Some(LifeStep::SendText { .. } | LifeStep::Hold { .. }) | None => false,
+            Some(_) => self.outgoing.left == 0 && self.incoming.left > 0,
+        }
+    }
+
     /// Whether nothing is left to send.
     pub fn has_sent_all(&self, life: &Life) -> bool {
         let sends_now = match self.step(life) {

@@ -72,6 +72,11 @@ impl<'a> Console<'a> {
         }
     }
 
+    /// Whether anybody reads of single connections.
+    pub(super) fn tells_connections(&self) -> bool {
+        self.verbosity.shows_connections() || self.files.connections.is_some()
+    }
+
     /// A line of a connection, and its row of csv where it is over.
     pub(super) fn tell_connection(&self, line: &str, row: Option<&str>) {
         if self.verbosity.shows_connections() {

@@ -49,14 +49,14 @@ impl<'a> TcpPrinter<'a> {
             return;
         }
         match event {
-            TcpEvent::Established { at_ns, addresses } => {
+            TcpEvent::Established { at_ns, addresses } if self.console.tells_connections() => {
                 let line = ends(*at_ns, *addresses).tcp_established();
                 self.console.tell_connection(&line, None);
             }
             TcpEvent::Finished(end) => self.tell_end(end),
             TcpEvent::Status(status) => self.tell_status(status),
             TcpEvent::Note(note) => narrate(&format!("{NAME}: {note}\n")),
-            TcpEvent::Sample(_) => {}
+            TcpEvent::Established { .. } | TcpEvent::Sample(_) => {}
             TcpEvent::TimeIsUp => self.console.tell_time_limit(),
             TcpEvent::Pausing => self.console.tell_pause(),
         }
@@ -76,7 +76,9 @@ impl<'a> TcpPrinter<'a> {
         if let Some(fault) = &end.fault {
             console.tell_fault(connection.ends.time_ms, fault, end.id, call);
         }
-        console.tell_connection(&connection.line(), Some(&connection.csv_row()));
+        if console.tells_connections() {
+            console.tell_connection(&connection.line(), Some(&connection.csv_row()));
+        }
         if let (Some(log), Some(kernel)) = (&console.files.tcp_info, &end.kernel) {
             let info = TcpInfo {
                 retransmitted_bytes: kernel.retransmitted_bytes,
