@@ -1,6 +1,6 @@
 //! When a load's intervals end.
 
-use crate::clock::{monotonic_ns, utc_ns};
+use crate::clock::utc_of;
 
 /// The intervals of a load, one after the other. Each is as long as was asked for at least; or, where a dialect has
 /// it so, is to end a whole number of lengths after the first began, however late others were.
@@ -67,6 +67,12 @@ impl Intervals {
         now_ns.saturating_sub(self.last_ns)
     }
 
+    /// Whether the one that goes on has a rate to tell, if it is cut off now: of less than a twentieth of its length
+    /// bytes alone are worth telling.
+    pub(crate) fn is_long(&self, now_ns: u64) -> bool {
+        self.elapsed_ns(now_ns) > self.length_ns / 20
+    }
+
     /// Ends the one that goes on.
     pub(crate) fn cut(&mut self, now_ns: u64) -> Interval {
         let now_ns = now_ns.max(self.last_ns);
@@ -74,7 +80,7 @@ impl Intervals {
             index: self.index,
             from_ns: self.last_ns.saturating_sub(self.began_ns),
             to_ns: now_ns.saturating_sub(self.began_ns),
-            utc_ns: utc_ns() - monotonic_ns().saturating_sub(now_ns).cast_signed(),
+            utc_ns: utc_of(now_ns),
         };
         self.index = self.index.saturating_add(1);
         self.last_ns = now_ns;

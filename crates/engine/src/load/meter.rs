@@ -104,12 +104,8 @@ impl Meter {
         flows: &Flows,
         shards: &[Shard],
     ) -> Option<Sample> {
-        let intervals = self.intervals.as_ref()?;
-        let worth_telling_ns = intervals.length_ns().unwrap_or(u64::MAX) / 20;
-        if intervals.elapsed_ns(now_ns) <= worth_telling_ns || !self.has_moved(flows) {
-            return None;
-        }
-        self.take_sample(now_ns, flows, shards)
+        let is_long = self.intervals.as_ref()?.is_long(now_ns);
+        (is_long && self.has_moved(flows)).then(|| self.take_sample(now_ns, flows, shards))?
     }
 
     fn has_moved(&self, flows: &Flows) -> bool {

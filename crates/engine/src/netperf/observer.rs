@@ -7,7 +7,7 @@ use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::test::Request;
 
 use super::server_test::ServerTest;
-use crate::clock::{monotonic_ns, utc_ns};
+use crate::clock::utc_of;
 use crate::event::{OBSERVED_INTERVAL_NS, Observe, TestEnding, TestObserver};
 
 /// What a client has asked for.
@@ -45,8 +45,7 @@ impl Observation {
     pub(super) fn look(&mut self, test: &ServerTest, sample: Option<&Sample>) {
         if let Some(began_ns) = test.data_began_ns().filter(|_| !self.has_started) {
             self.has_started = true;
-            let ago_ns = monotonic_ns().saturating_sub(began_ns);
-            self.observer.started(utc_ns().saturating_sub_unsigned(ago_ns));
+            self.observer.started(utc_of(began_ns));
         }
         if let Some(sample) = sample {
             self.observer.sampled(sample);

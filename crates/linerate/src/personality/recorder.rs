@@ -5,7 +5,6 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use linerate_engine::event::{Cancel, Observe, TestEnding, TestObserver};
 use linerate_measure::run::Draft;
@@ -58,12 +57,6 @@ impl Recorder {
 pub(crate) fn command_line(name: &str, words: &[String]) -> DialectOptions {
     let command_line = std::iter::once(name.to_owned()).chain(words.iter().cloned()).collect();
     DialectOptions { command_line, ..DialectOptions::default() }
-}
-
-/// The time, UTC, nanoseconds since 1970.
-pub(crate) fn utc_ns() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// How the tests of a dialect's server become runs.

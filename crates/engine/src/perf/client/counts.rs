@@ -163,10 +163,10 @@ impl<'a> Meter<'a> {
     /// The rest of an interval that the load's end cut off; none where it is too short to tell anything and nothing
     /// moved in it.
     pub(super) fn end(&mut self, ended_ns: u64) -> Option<Sample> {
-        let interval_ns = self.intervals.length_ns()?;
+        self.intervals.length_ns()?;
         let reading = Reading::of(self.threads);
-        let is_long = self.intervals.elapsed_ns(ended_ns) > interval_ns / 20;
-        let worth_telling = is_long || reading.since(&self.last).has_moved();
+        let worth_telling =
+            self.intervals.is_long(ended_ns) || reading.since(&self.last).has_moved();
         (reading.connections > 0 && worth_telling).then(|| self.take(reading, ended_ns))
     }
 

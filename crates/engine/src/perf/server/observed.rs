@@ -13,7 +13,7 @@ use linerate_measure::sample::Traffic;
 use linerate_measure::{EndReport, FlowReport, Role, Sample, Transport};
 
 use super::clients::{ClientCounts, ClientKey};
-use crate::clock::{MILLISECOND_NS, monotonic_ns, utc_ns};
+use crate::clock::{MILLISECOND_NS, utc_of};
 use crate::event::{OBSERVED_INTERVAL_NS, Observe, TestEnding, TestObserver};
 use crate::load::{Interval, Intervals};
 use crate::probe::MachineTimes;
@@ -113,8 +113,7 @@ struct Test {
 impl Test {
     fn new(mut observer: Box<dyn TestObserver<TestReport>>, counts: Arc<ClientCounts>) -> Self {
         let began_ns = counts.first_ns.value();
-        let ago_ns = monotonic_ns().saturating_sub(began_ns);
-        observer.started(utc_ns().saturating_sub_unsigned(ago_ns));
+        observer.started(utc_of(began_ns));
         Self {
             observer,
             began_ns,
@@ -177,7 +176,7 @@ impl Test {
             if reading.open == 0 { reading.last_ns.max(self.began_ns + 1) } else { now_ns };
         let moved = reading.received_bytes + reading.sent_bytes + reading.connections
             > self.sampled.received_bytes + self.sampled.sent_bytes + self.sampled.connections;
-        if moved || self.intervals.elapsed_ns(ended_ns) > OBSERVED_INTERVAL_NS / 20 {
+        if moved || self.intervals.is_long(ended_ns) {
             self.sample(reading, ended_ns);
         }
         let report = self.report(&reading, ended_ns);
@@ -283,6 +282,7 @@ mod tests {
     use super::super::Message;
     use super::super::clients::Clients;
     use super::*;
+    use crate::clock::monotonic_ns;
     use crate::transport::multiplexer::Link;
 
     /// What observers were told.

@@ -6,8 +6,9 @@ use linerate_measure::{Dialect, EndReport, Outcome, Plan, Role, Workload};
 use linerate_personality::ctstraffic::options::Options;
 
 use super::{Failure, NAME, RunEnd};
-use crate::personality::recorder::{Recorder, command_line, utc_ns};
+use crate::personality::recorder::{Recorder, command_line};
 use crate::personality::run_document::RunRecord;
+use crate::start_time::utc_now_ns;
 
 /// The record of a run that begins.
 ///
@@ -32,7 +33,7 @@ pub(super) fn start(record: &mut RunRecord, workload: Workload) {
     if let Some(draft) = record.draft() {
         draft.plan.workload = workload;
     }
-    record.start(utc_ns());
+    record.start(utc_now_ns());
 }
 
 /// It came to an end: what this end counted, and its connections.

@@ -22,8 +22,8 @@ use super::files::Files;
 use super::resolve::{Found, with_port};
 use super::udp_printer::UdpPrinter;
 use super::{Failure, RunEnd, record};
-use crate::personality::recorder::utc_ns;
 use crate::personality::run_document::RunRecord;
+use crate::start_time::utc_now_ns;
 
 /// Runs it.
 pub(super) fn run(
@@ -187,7 +187,7 @@ fn record_status(record: &mut RunRecord, status: &MediaStatus, role: Role, sampl
         index: *samples,
         from_ns: status.at_ns.saturating_sub(status.slice_ns),
         to_ns: status.at_ns,
-        utc_ns: utc_ns(),
+        utc_ns: utc_now_ns(),
         sent: traffic.filter(|_| role == Role::Server),
         received: traffic.filter(|_| role == Role::Client),
         extension: Some(SampleExtension::Ctstraffic(interval)),

@@ -1,7 +1,5 @@
 //! What becomes of the samples of tests: interim results, and the run document's.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use linerate_engine::netperf::{Outcome, TestPlan};
 use linerate_measure::Sample;
 
@@ -11,6 +9,7 @@ use super::interim::Interim;
 use super::planning::Request;
 use crate::personality::run_document::RunRecord;
 use crate::personality::say;
+use crate::start_time::utc_now_ns;
 
 /// The receivers of a test's samples.
 pub(super) struct Watch<'a> {
@@ -55,9 +54,7 @@ impl<'a> Watch<'a> {
     /// A test has come to an end; one that was too short for samples has one in all.
     pub(super) fn record_outcome(&mut self, request: &Request, outcome: &Outcome) {
         if self.record.is_some() && !self.has_sample {
-            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let utc_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
-            self.record_sample(&document::whole_sample(&outcome.client, utc_ns));
+            self.record_sample(&document::whole_sample(&outcome.client, utc_now_ns()));
         }
         let Some(record) = &mut self.record else { return };
         let mut alone = Iterations::new(request.subject());

@@ -17,8 +17,9 @@ use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output;
 
 use super::{Failure, NAME, plan};
-use crate::personality::recorder::{Recorder, ServedDialect, ServerRecorder, utc_ns};
+use crate::personality::recorder::{Recorder, ServedDialect, ServerRecorder};
 use crate::personality::run_document::{RunRecord, options_of};
+use crate::start_time::utc_now_ns;
 
 /// What was counted, as the lines have it.
 pub(super) fn counts(counts: Counts) -> output::Counts {
@@ -58,7 +59,7 @@ pub(super) fn begin_client(
 
 /// The first byte has come.
 pub(super) fn start(record: &mut RunRecord) {
-    record.start(utc_ns());
+    record.start(utc_now_ns());
 }
 
 fn sample(role: Role, over: &Interval) -> Sample {
@@ -184,7 +185,7 @@ impl ServerRecords {
             ServerEvent::Requested { number } => {
                 if let Some((client, test @ None)) = self.tests.get_mut(number) {
                     let mut begun = observer.begin(client);
-                    begun.started(utc_ns());
+                    begun.started(utc_now_ns());
                     *test = Some(begun);
                 }
             }

@@ -11,9 +11,9 @@ use linerate_measure::{
 use linerate_personality::secnetperf::options::{ClientOptions, Refusal};
 use linerate_personality::secnetperf::status;
 
-use crate::personality::recorder::utc_ns;
 use crate::personality::run_document::RunRecord;
 use crate::personality::stdout;
+use crate::start_time::utc_now_ns;
 
 /// The nearest native plan.
 pub(super) fn plan(options: &ClientOptions) -> Plan {
@@ -60,7 +60,7 @@ pub(super) fn start(record: &mut RunRecord, plan: &mut ClientPlan) {
         draft.plan.workload.threading.threads = Some(plan.threads);
         plan.tells.interval_ns = Some(draft.plan.workload.interval_ns);
     }
-    record.start(utc_ns());
+    record.start(utc_now_ns());
 }
 
 /// An interval is over.
