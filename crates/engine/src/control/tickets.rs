@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustls::NamedGroup;
@@ -12,13 +13,21 @@ use rustls::pki_types::ServerName;
 pub(crate) struct Tickets {
     most: usize,
     held: Mutex<VecDeque<Tls13ClientSessionValue>>,
+    /// How many have come.
+    inserted: AtomicU64,
     group: Mutex<Option<NamedGroup>>,
 }
 
 impl Tickets {
     /// Room for so many; the oldest go when there are more.
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, held: Mutex::new(VecDeque::new()), group: Mutex::new(None) }
+        let (held, group) = (Mutex::new(VecDeque::new()), Mutex::new(None));
+        Self { most, held, inserted: AtomicU64::new(0), group }
+    }
+
+    /// How many have come.
+    pub(crate) fn inserted(&self) -> u64 {
+        self.inserted.load(Ordering::Relaxed)
     }
 }
 
@@ -52,6 +61,7 @@ impl ClientSessionStore for Tickets {
             held.pop_front();
         }
         held.push_back(value);
+        self.inserted.fetch_add(1, Ordering::Relaxed);
     }
 
     fn take_tls13_ticket(&self, _server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use linerate_measure::{Cipher, Handshake, Kind, Transport, Workload};
-use rustls::client::Resumption;
+use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ServerSessionMemoryCache;
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{CipherSuite, ClientConfig, InconsistentKeys, ServerConfig, version};
 
+use super::replay::{Clock, Exchanges, Inputs};
 use super::trust::{Trusts, Verifier};
 use super::{ALPN, KeyLog, Tickets};
 use crate::access::{Authority, Identity};
@@ -25,7 +27,51 @@ pub(crate) fn client_tls(
     let provider = Arc::new(provider_with(suites));
     let trusts = trusts(&provider)?;
     let verifier = Arc::new(Verifier { provider: Arc::clone(&provider), trusts });
-    let mut config = ClientConfig::builder_with_provider(provider)
+    configured_client(provider, Arc::new(DefaultTimeProvider), verifier, alpn)
+}
+
+/// TLS of a client that looks at no certificate and whose handshakes can be replayed: all that goes into one is noted,
+/// or comes from notes. A ticket is taken only by a client with the verifier and the certificates of the one that got
+/// it, so that all handshakes share both.
+pub(super) struct ReplayableTls {
+    verifier: Arc<Verifier>,
+    certificates: Arc<dyn ResolvesClientCert>,
+}
+
+impl ReplayableTls {
+    pub(super) fn new() -> Result<Self, Error> {
+        let provider = Arc::new(provider_with(&[]));
+        let (trusts, time) = (Trusts::Unread, Arc::new(DefaultTimeProvider));
+        let verifier = Arc::new(Verifier { provider: Arc::clone(&provider), trusts });
+        let config = configured_client(provider, time, Arc::clone(&verifier), Vec::new())?;
+        Ok(Self { verifier, certificates: config.client_auth_cert_resolver })
+    }
+
+    /// For the handshake with these inputs.
+    pub(super) fn config(
+        &self,
+        inputs: &'static Inputs,
+        tickets: &Arc<Tickets>,
+    ) -> Result<ClientConfig, Error> {
+        let mut provider = provider_with(&[]);
+        provider.secure_random = Box::leak(Box::new(inputs));
+        provider.kx_groups = vec![Box::leak(Box::new(Exchanges(inputs)))];
+        let (time, verifier) = (Arc::new(Clock(inputs)), Arc::clone(&self.verifier));
+        let mut config = configured_client(Arc::new(provider), time, verifier, Vec::new())?;
+        config.client_auth_cert_resolver = Arc::clone(&self.certificates);
+        config.resumption = Resumption::store(Arc::clone(tickets) as Arc<_>);
+        config.enable_early_data = true;
+        Ok(config)
+    }
+}
+
+fn configured_client(
+    provider: Arc<CryptoProvider>,
+    time: Arc<dyn TimeProvider>,
+    verifier: Arc<Verifier>,
+    alpn: Vec<Vec<u8>>,
+) -> Result<ClientConfig, Error> {
+    let mut config = ClientConfig::builder_with_details(provider, time)
         .with_protocol_versions(&[&version::TLS13])
         .map_err(tls_error)?
         .dangerous()

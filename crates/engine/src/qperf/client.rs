@@ -13,8 +13,10 @@ use linerate_wire::qperf::REQUEST;
 use linerate_wire::qperf::download::Download;
 
 use super::counts::{Counts, Interval, Meter};
+use super::plan::ClientEnd;
 use super::{ClientPlan, EVENTS_WAITING, LOOK, READ_AT_ONCE_BYTES, Teller};
 use crate::clock::monotonic_ns;
+use crate::control::SessionFile;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::MachineTimes;
@@ -66,7 +68,7 @@ pub struct Report {
     pub lost: Option<String>,
     /// Events that were dropped because they were not taken in time.
     pub dropped_events: u64,
-    /// Why the file of events is not whole.
+    /// Why a file that was to be written is not whole.
     pub file_fault: Option<String>,
     /// What this end counted, from the first byte on.
     pub own: EndReport,
@@ -118,12 +120,26 @@ struct Client<'a> {
     machine: MachineTimes,
     was_refused: bool,
     lost: Option<String>,
+    kept: Kept,
+}
+
+/// What a client writes to files.
+struct Kept {
     events: Option<Arc<EventLog>>,
+    session: Option<SessionFile>,
+}
+
+impl Kept {
+    /// Writes what is there to be written; why a file is not whole.
+    fn finish(self) -> Option<String> {
+        let events = self.events.and_then(|events| events.finish().err());
+        events.or(self.session.and_then(|session| session.save().err()))
+    }
 }
 
 impl<'a> Client<'a> {
     fn new(plan: &'a ClientPlan, teller: Teller<ClientEvent>) -> Result<Self, Error> {
-        let (mut endpoint, client, events) = plan.endpoint()?;
+        let ClientEnd { mut endpoint, client, events, session } = plan.end()?;
         let failed = |source| Error::Io {
             operation: "connect to",
             address: plan.remote.to_string(),
@@ -148,11 +164,14 @@ impl<'a> Client<'a> {
             machine: MachineTimes::now(),
             was_refused: false,
             lost: None,
-            events,
+            kept: Kept { events, session },
         })
     }
 
     fn run(mut self, stop: &AtomicBool) -> Result<Report, Error> {
+        if self.connection.borrow().can_send_early() {
+            self.request();
+        }
         let broken = |error| Error::Host(format!("can't go on: {error}"));
         while self.lost.is_none() && !self.download.is_over(monotonic_ns()) {
             if stop.load(Ordering::Relaxed) {
@@ -183,6 +202,10 @@ impl<'a> Client<'a> {
             Event::Established => {
                 if let Some(elapsed_ns) = self.download.handle_established(monotonic_ns()) {
                     self.teller.tell(ClientEvent::Established { elapsed_ns });
+                }
+                if self.stream.is_some() && !self.connection.borrow().early_was_taken() {
+                    // Nothing of what was sent before counts.
+                    self.stream = None;
                 }
                 self.request();
             }
@@ -252,8 +275,8 @@ impl<'a> Client<'a> {
         self.connection.borrow_mut().close_as(true, 0, reason);
         self.endpoint.flush(LAST_WORDS);
         self.endpoint.linger(QUIET, LAST_WORDS);
-        let file_fault = self.events.as_ref().and_then(|events| events.finish().err());
-        Report { dropped_events: self.teller.dropped, file_fault, ..report }
+        let dropped_events = self.teller.dropped;
+        Report { dropped_events, file_fault: self.kept.finish(), ..report }
     }
 
     fn report(&self, total: Counts, ended_ns: u64) -> Report {

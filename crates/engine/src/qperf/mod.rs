@@ -8,6 +8,7 @@
 mod binding;
 mod client;
 mod counts;
+mod files;
 mod plan;
 mod server;
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use linerate_measure::{Pacing, QuicVersion};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::files::Files;
 use crate::access::Identity;
-use crate::control::{KeyLog, Trusts, client_tls, server_tls};
+use crate::control::{KeyLog, SessionCache, SessionFile, Trusts, client_tls, server_tls};
 use crate::error::Error;
 use crate::transport::quic::{
     Acknowledging, ClientSide, Congestion, ConnectionIds, Endpoint, EventLog, Extras, ServerSide,
@@ -71,6 +72,8 @@ pub struct ClientPlan {
     pub interval_ns: u64,
     /// The directory that the connection's log goes to (qlog).
     pub logs: Option<PathBuf>,
+    /// The file that the session is kept in for the next run.
+    pub session: Option<PathBuf>,
 }
 
 /// What a server does.
@@ -84,6 +87,8 @@ pub struct ServerPlan {
     pub quic: QuicPlan,
     /// How long an interval of a connection is, ns.
     pub interval_ns: u64,
+    /// The file that sessions are kept in across restarts; absent: none are resumed.
+    pub session_cache: Option<PathBuf>,
 }
 
 impl QuicPlan {
@@ -141,28 +146,43 @@ impl QuicPlan {
     }
 }
 
+/// A client that is about to connect.
+pub(super) struct ClientEnd {
+    pub(super) endpoint: Endpoint,
+    pub(super) client: ClientSide,
+    /// Where events go.
+    pub(super) events: Option<Arc<EventLog>>,
+    /// What is kept for the next run.
+    pub(super) session: Option<SessionFile>,
+}
+
 impl ClientPlan {
-    /// The client's endpoint with its socket, what it needs to connect, and where events go.
+    /// The client's endpoint with its socket, and what belongs to it.
     ///
     /// # Errors
     ///
     /// Where this machine has no socket, or a log can't be written.
-    pub(super) fn endpoint(&self) -> Result<(Endpoint, ClientSide, Option<Arc<EventLog>>), Error> {
+    pub(super) fn end(&self) -> Result<ClientEnd, Error> {
         // Trains of packets that come are taken whole whatever is asked for: nobody sees that.
         let settings = self.quic.settings();
-        let mut tls = client_tls(|_| Ok(Trusts::Unread), &[], Vec::new())?;
+        let session = self.session.as_deref().map(SessionFile::open).transpose()?;
+        let mut tls = match &session {
+            Some(session) => session.client_tls()?,
+            None => client_tls(|_| Ok(Trusts::Unread), &[], Vec::new())?,
+        };
         if let Some(log) = self.quic.key_log()? {
             tls.key_log = log;
         }
         let events = self.quic.events()?;
-        let extras = self.quic.extras(events.as_ref());
+        let inputs = session.as_ref().map(SessionFile::inputs);
+        let extras = Extras { inputs, ..self.quic.extras(events.as_ref()) };
         let mut client = ClientSide::new(Arc::new(tls), &settings, extras)?;
         if let Some(directory) = &self.logs {
             client = client.with_logs(directory)?;
         }
         let socket = Arc::new(self.socket()?);
         let endpoint = Endpoint::over(socket, &settings, None)?.counting(true).looking();
-        Ok((endpoint, client, events))
+        Ok(ClientEnd { endpoint, client, events, session })
     }
 
     fn socket(&self) -> Result<Socket, Error> {
@@ -195,19 +215,27 @@ impl ServerPlan {
         }
     }
 
-    /// What the server needs to take connections, and where events go.
+    /// What the server needs to take connections, and what it writes to.
     ///
     /// # Errors
     ///
     /// Where the key is none, or a log can't be written.
-    pub(super) fn side(&self) -> Result<(ServerSide, Option<Arc<EventLog>>), Error> {
+    pub(super) fn side(&self) -> Result<(ServerSide, Files), Error> {
         let mut tls = server_tls(&self.identity, &[], Vec::new())?;
         if let Some(log) = self.quic.key_log()? {
             tls.key_log = log;
         }
+        let cache = self.session_cache.as_deref().map(SessionCache::open).transpose()?;
+        if let Some(cache) = &cache {
+            tls.session_storage = Arc::clone(cache) as Arc<_>;
+            tls.send_tls13_tickets = 1;
+            // QUIC has no other number (RFC 9001, section 4.6.1).
+            tls.max_early_data_size = u32::MAX;
+        }
         let events = self.quic.events()?;
         let extras = Extras { any_protocol: true, ..self.quic.extras(events.as_ref()) };
-        Ok((ServerSide::new(Arc::new(tls), &self.settings(), extras)?, events))
+        let side = ServerSide::new(Arc::new(tls), &self.settings(), extras)?;
+        Ok((side, Files::new(events, cache)))
     }
 
     /// The server's endpoint over a socket that was bound for it.

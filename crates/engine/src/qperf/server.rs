@@ -13,10 +13,11 @@ use linerate_wire::qperf::FILL;
 use linerate_wire::visible::visible_line;
 
 use super::binding::{Binding, Request};
+use super::files::Files;
 use super::{Counts, EVENTS_WAITING, Interval, LOOK, ServerPlan, Teller};
-use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::clock::monotonic_ns;
 use crate::error::Error;
-use crate::transport::quic::{Cause, Dir, Endpoint, Event, EventLog, Link, StreamId};
+use crate::transport::quic::{Cause, Dir, Endpoint, Event, Link, StreamId};
 
 /// What is lent to QUIC at once: few long pieces cost less than many short ones.
 const FILL_BYTES: usize = 512 << 10;
@@ -152,7 +153,7 @@ impl Server {
         let socket = plan.socket()?;
         let address = socket.local_addr().ok().and_then(|address| address.as_socket());
         let address = address.unwrap_or(plan.address);
-        let (side, events_log) = plan.side()?;
+        let (side, files) = plan.side()?;
         let (sender, events) = sync_channel(EVENTS_WAITING);
         let stop = Arc::new(AtomicBool::new(false));
         let (plan, stops) = (plan.clone(), Arc::clone(&stop));
@@ -161,7 +162,6 @@ impl Server {
             // An endpoint belongs to the thread that makes it.
             match plan.endpoint(socket, &side) {
                 Ok(endpoint) => {
-                    let files = Files::new(events_log);
                     Worker::new(endpoint, plan.interval_ns, files, teller).run(&stops);
                 }
                 Err(error) => teller.tell(ServerEvent::Broken(error.to_string())),
@@ -217,38 +217,6 @@ struct Worker {
     files: Files,
 }
 
-/// What a server writes to files.
-struct Files {
-    events: Option<Arc<EventLog>>,
-    /// When they are next brought up to date.
-    next_ns: u64,
-}
-
-impl Files {
-    fn new(events: Option<Arc<EventLog>>) -> Self {
-        let next_ns = if events.is_some() { 0 } else { u64::MAX };
-        Self { events, next_ns }
-    }
-
-    /// Writes what is there to be written; why a file is not whole, told once.
-    fn finish(&mut self) -> Option<String> {
-        let fault = self.events.as_ref()?.finish().err();
-        if fault.is_some() {
-            self.events = None;
-        }
-        fault
-    }
-
-    /// Likewise, now and then.
-    fn tick(&mut self, now_ns: u64) -> Option<String> {
-        if now_ns < self.next_ns {
-            return None;
-        }
-        self.next_ns = now_ns.saturating_add(SECOND_NS);
-        self.finish()
-    }
-}
-
 impl Worker {
     fn new(
         endpoint: Endpoint,
@@ -264,10 +232,12 @@ impl Worker {
 
     fn run(mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
-            if let Err(error) = self.turn() {
+            if let Err(error) = self.turn(LOOK) {
                 return self.teller.tell(ServerEvent::Broken(error.to_string()));
             }
         }
+        // Clients that have closed by now did so in order.
+        let _of_no_use_any_more = self.turn(Duration::ZERO);
         for (_, binding) in std::mem::take(&mut self.bindings) {
             binding.close();
             self.tell_closed(&binding, Close::Stopped);
@@ -278,10 +248,10 @@ impl Worker {
         }
     }
 
-    fn turn(&mut self) -> std::io::Result<()> {
+    fn turn(&mut self, at_most: Duration) -> std::io::Result<()> {
         self.endpoint.send_out()?;
         let left = Duration::from_nanos(self.next_ns.saturating_sub(monotonic_ns()));
-        self.endpoint.wait(LOOK.min(left), None)?;
+        self.endpoint.wait(at_most.min(left), None)?;
         self.endpoint.take_in()?;
         while let Some((link, event)) = self.endpoint.poll_event() {
             self.handle(link, event);

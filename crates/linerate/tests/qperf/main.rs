@@ -18,3 +18,4 @@ mod original;
 mod pairs;
 mod patterns;
 mod refusals;
+mod sessions;

@@ -91,6 +91,9 @@ impl crypto::ClientConfig for ClientCrypto {
         let wrong = || ConnectError::InvalidServerName(server_name.to_owned());
         let name = ServerName::try_from(server_name).map_err(|_| wrong())?.to_owned();
         let bytes = self.extras.render_parameters(parameters, self.extras.clear_packets);
+        if let Some(inputs) = self.extras.inputs {
+            inputs.record_start(version, server_name, &bytes);
+        }
         let tls = ClientConnection::new(Arc::clone(&self.tls), version, name, bytes)
             .map_err(|_| wrong())?;
         let stage = Stage::Speaking(Box::new(Connection::Client(tls)));
@@ -319,6 +322,9 @@ impl crypto::Session for Session {
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
         let Some(bytes) = self.listen(bytes)? else { return Ok(false) };
+        if let Some(inputs) = self.extras.inputs {
+            inputs.record_heard(&bytes);
+        }
         let Stage::Speaking(tls) = &mut self.stage else {
             let code = TransportErrorCode::INTERNAL_ERROR;
             return Err(TransportError { code, frame: None, reason: "TLS could not begin".into() });

@@ -37,9 +37,6 @@ pub(super) fn perform(name: &str, words: &[String]) -> u8 {
     if let Some(note) = note {
         narrate(&note);
     }
-    for (flag, _) in without_effect(&options).into_iter().filter(|(_, is_given)| *is_given) {
-        narrate(&format!("{NAME}: {flag} has no effect yet\n"));
-    }
     if options.segments {
         say(OFFLOAD_LINE);
     }
@@ -62,14 +59,6 @@ pub(super) fn perform(name: &str, words: &[String]) -> u8 {
 fn complain(why: &str) {
     narrate(&format!("{NAME}: {why}\n"));
     stdout::note_loss();
-}
-
-/// Options that are accepted and do nothing.
-fn without_effect(options: &Options) -> [(&'static str, bool); 2] {
-    [
-        ("--session", options.files.session.is_some()),
-        ("--session-cache", options.listen.session_cache.is_some()),
-    ]
 }
 
 fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<(), Failure> {

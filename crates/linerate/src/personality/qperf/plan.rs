@@ -40,6 +40,7 @@ pub(super) fn client(options: &Options, host: &str) -> Result<ClientPlan, Failur
         runtime: (!options.ends_with_first_byte).then_some(runtime),
         interval_ns: interval_ns(options),
         logs: options.files.qlog.clone(),
+        session: options.files.session.clone(),
     })
 }
 
@@ -50,7 +51,13 @@ pub(super) fn server(options: &Options, identity: Identity) -> Result<ServerPlan
         Some(host) => resolve(host, port)?,
         None => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
     };
-    Ok(ServerPlan { address, identity, quic: quic(options), interval_ns: interval_ns(options) })
+    Ok(ServerPlan {
+        address,
+        identity,
+        quic: quic(options),
+        interval_ns: interval_ns(options),
+        session_cache: options.listen.session_cache.clone(),
+    })
 }
 
 /// The first address of a host.

@@ -8,6 +8,7 @@ use quinn_proto::{TransportError, TransportErrorCode};
 use super::super::events::EventLog;
 use super::super::hello::{parameter, parameters as each, render_varint};
 use super::super::ids::Mark;
+use crate::control::Inputs;
 
 /// The transport parameter by which ends agree that packets after the handshake go in clear: no
 /// standard's, but msquic's (`DISABLE_1RTT_ENCRYPTION`).
@@ -40,6 +41,8 @@ pub(crate) struct Extras {
     pub(crate) no_ack_frequency: bool,
     /// Where what happens to each connection is written down, with quicly's names.
     pub(crate) events: Option<Arc<EventLog>>,
+    /// Where what goes into the handshake of a client is noted.
+    pub(crate) inputs: Option<&'static Inputs>,
     /// The mark of connection ids, which must be as long as the peer's.
     pub(crate) mark: Option<Mark>,
 }
