@@ -7,6 +7,7 @@
 mod admission;
 mod counts;
 mod quic;
+mod tcp;
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ use crate::socket::plain;
 use admission::Admission;
 use counts::Counts;
 pub use counts::{EndTotals, Totals};
-use quic::Worker;
+pub use linerate_wire::relay::{Close, CloseKind, End, Ended};
 
 pub use crate::transport::quic::Congestion;
 
@@ -42,17 +43,33 @@ pub struct ProxyPlan {
     pub port: u16,
     /// Where its connections go.
     pub target: SocketAddr,
-    /// The target's name, which TLS asks for.
-    pub target_name: String,
     /// How many threads.
     pub threads: u32,
     /// What it may hold.
     pub limits: ProxyLimits,
-    /// Whether a client's handshake goes on only when the connection to the target stands.
-    pub waits_for_target: bool,
     /// How long the handshake with the target may take.
     pub connect_timeout: Duration,
-    /// What TLS says of the protocol inside, on both connections; empty: nothing.
+    /// What it carries.
+    pub carries: Carries,
+}
+
+/// What a proxy carries.
+#[derive(Clone)]
+pub enum Carries {
+    /// QUIC connections, stream by stream.
+    Quic(Box<QuicSides>),
+    /// TCP connections, byte by byte: what is encrypted inside stays so.
+    Tcp,
+}
+
+/// The two QUIC connections of each client.
+#[derive(Clone)]
+pub struct QuicSides {
+    /// The target's name, which TLS asks for.
+    pub target_name: String,
+    /// Whether a client's handshake goes on only when the connection to the target stands.
+    pub waits_for_target: bool,
+    /// What TLS says of the protocol inside, on both connections; absent: the clients' choice, and nothing.
     pub alpn: Option<String>,
     /// The proxy's own certificate and key.
     pub identity: Identity,
@@ -60,6 +77,8 @@ pub struct ProxyPlan {
     pub authority: Option<Authority>,
     /// How the QUIC connections of each side send.
     pub sending: Sending,
+    /// Where each connection's begin and end are told, and what it sends: the length of an interval, ns.
+    pub interval_ns: Option<u64>,
 }
 
 /// What a proxy may hold.
@@ -95,12 +114,48 @@ pub enum ProxyEvent {
     TargetFailed(SocketAddr, String),
     /// A thread can't go on.
     Broken(String),
+    /// What happens to a pair, where that is told.
+    Pair(u64, PairEvent),
+}
+
+/// Something that happens to a pair of connections.
+#[derive(Clone, Debug)]
+pub enum PairEvent {
+    /// A client at this address begins.
+    Begun(SocketAddr),
+    /// The connection of this end stands, so long after it began, ns.
+    Established(End, u64),
+    /// A stream was opened.
+    StreamOpened(u64),
+    /// An interval of a connection is over.
+    Sent(End, Box<SentInterval>),
+    /// A connection has ended.
+    Ended(End, Ended),
+    /// Both connections are gone.
+    Forgotten,
+}
+
+/// What was sent to one end in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentInterval {
+    /// The interval's number, from 0.
+    pub index: u32,
+    /// How long it was.
+    pub measured_ns: u64,
+    /// Bytes of streams that were given to the connection.
+    pub bytes: u64,
+    /// Packets that it sent.
+    pub packets: u64,
+    /// Packets that it took for lost.
+    pub lost_packets: u64,
+    /// The congestion window at the end, bytes.
+    pub window_bytes: u64,
 }
 
 /// A proxy at work. It ends when it is dropped.
 pub struct Proxy {
     address: SocketAddr,
-    fingerprint: String,
+    fingerprint: Option<String>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     counts: Vec<Arc<Counts>>,
@@ -139,33 +194,73 @@ impl Proxy {
         let limits = plan.limits;
         let admission = Admission::new(limits.connections, limits.connections_per_origin);
         let shared = Shared { stop: Arc::clone(&stop), admission: Arc::new(admission), events };
-        let sockets = quic::bind(plan)?;
-        let address = sockets.first().and_then(|socket| socket.local_addr().ok()?.as_socket());
-        let address =
-            address.ok_or_else(|| Error::Host("a UDP socket has no address".to_owned()))?;
         let mut proxy = Self {
-            address: plain(address),
-            fingerprint: fingerprint(&plan.identity.certificate_der),
+            address: plan.target,
+            fingerprint: None,
             stop,
             threads: Vec::new(),
             counts: Vec::new(),
             events: told,
         };
-        for (number, socket) in (0..).zip(sockets) {
-            let counts = Arc::new(Counts::default());
-            proxy.counts.push(Arc::clone(&counts));
-            let (plan, shared) = (plan.clone(), shared.clone());
-            let worker = move || {
-                let ended = Worker::new(&plan, number, socket, shared.clone(), counts)
-                    .and_then(|worker| worker.run().map_err(broken));
-                if let Err(error) = ended {
-                    shared.tell(ProxyEvent::Broken(error.to_string()));
-                }
-            };
-            let spawned = thread::Builder::new().name("proxy".to_owned()).spawn(worker);
-            proxy.threads.push(spawned.map_err(|error| Error::no_thread(&error))?);
+        match &plan.carries {
+            Carries::Quic(sides) => proxy.start_quic(plan, sides, &shared)?,
+            Carries::Tcp => proxy.start_tcp(plan, &shared)?,
         }
         Ok(proxy)
+    }
+
+    fn start_quic(
+        &mut self,
+        plan: &ProxyPlan,
+        sides: &QuicSides,
+        shared: &Shared,
+    ) -> Result<(), Error> {
+        let sockets = quic::bind(plan)?;
+        let address = sockets.first().and_then(|socket| socket.local_addr().ok()?.as_socket());
+        let address =
+            address.ok_or_else(|| Error::Host("a UDP socket has no address".to_owned()))?;
+        self.address = plain(address);
+        self.fingerprint = Some(fingerprint(&sides.identity.certificate_der));
+        for (number, socket) in (0..).zip(sockets) {
+            let (plan, sides, context) = (plan.clone(), sides.clone(), shared.clone());
+            self.spawn(shared, move |counts| {
+                quic::Worker::new(plan, sides, number, socket, context, counts)
+                    .and_then(|worker| worker.run().map_err(broken))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn start_tcp(&mut self, plan: &ProxyPlan, shared: &Shared) -> Result<(), Error> {
+        let (listener, address) = tcp::bind(plan)?;
+        self.address = plain(address);
+        for _ in 0..plan.threads.max(1) {
+            let (plan, context) = (plan.clone(), shared.clone());
+            let listener = Arc::clone(&listener);
+            self.spawn(shared, move |counts| {
+                tcp::Worker::new(&plan, listener, context, counts)
+                    .and_then(tcp::Worker::run)
+                    .map_err(broken)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn spawn(
+        &mut self,
+        shared: &Shared,
+        work: impl FnOnce(Arc<Counts>) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Error> {
+        let (counts, shared) = (Arc::new(Counts::default()), shared.clone());
+        self.counts.push(Arc::clone(&counts));
+        let worker = move || {
+            if let Err(error) = work(counts) {
+                shared.tell(ProxyEvent::Broken(error.to_string()));
+            }
+        };
+        let spawned = thread::Builder::new().name("proxy".to_owned()).spawn(worker);
+        self.threads.push(spawned.map_err(|error| Error::no_thread(&error))?);
+        Ok(())
     }
 
     /// Where it listens.
@@ -173,9 +268,9 @@ impl Proxy {
         self.address
     }
 
-    /// SHA-256 of its certificate, in hexadecimal.
-    pub fn fingerprint(&self) -> &str {
-        &self.fingerprint
+    /// SHA-256 of its certificate, in hexadecimal; `None`: it has none.
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
     }
 
     /// What it tells, in order.

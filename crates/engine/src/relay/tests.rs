@@ -34,7 +34,6 @@ fn plan(target: SocketAddr) -> ProxyPlan {
         bind: Some(std::net::IpAddr::from([127, 0, 0, 1]).into()),
         port: 0,
         target,
-        target_name: "localhost".to_owned(),
         threads: 1,
         limits: ProxyLimits {
             buffer_bytes: 64 << 10,
@@ -43,12 +42,24 @@ fn plan(target: SocketAddr) -> ProxyPlan {
             connections: 100,
             connections_per_origin: 100,
         },
-        waits_for_target: false,
         connect_timeout: LIMIT,
-        alpn: Some(ALPN.to_owned()),
-        identity: make_identity().unwrap(),
-        authority: None,
-        sending: Sending::default(),
+        carries: Carries::Quic(Box::new(QuicSides {
+            target_name: "localhost".to_owned(),
+            waits_for_target: false,
+            alpn: Some(ALPN.to_owned()),
+            identity: make_identity().unwrap(),
+            authority: None,
+            sending: Sending::default(),
+            interval_ns: None,
+        })),
+    }
+}
+
+/// The QUIC connections of a plan.
+fn sides(plan: &mut ProxyPlan) -> &mut QuicSides {
+    match &mut plan.carries {
+        Carries::Quic(sides) => sides,
+        Carries::Tcp => panic!("it is QUIC's"),
     }
 }
 

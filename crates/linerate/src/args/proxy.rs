@@ -22,6 +22,9 @@ pub struct ProxyArgs {
     /// Where connections go: HOST:PORT, such as [2001:db8::7]:443
     #[arg(value_name = "TARGET", value_parser = target)]
     pub target: (String, u16),
+    /// Split TCP connections instead; what is encrypted inside stays so
+    #[arg(long, conflicts_with_all = ["wait_for_svr", "alpn", "identity", "cert", "ca", "congestion", "iw", "window", "streams"])]
+    pub tcp: bool,
     /// The port to listen on; 0: any free one
     #[arg(long, short, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     pub port: u16,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::relay::{
-    Congestion, Proxy, ProxyEvent, ProxyLimits, ProxyPlan, Sending, Totals,
+    Carries, Congestion, Proxy, ProxyEvent, ProxyLimits, ProxyPlan, QuicSides, Sending, Totals,
 };
 use linerate_engine::{resolve_host, unknown_host};
 use linerate_measure::run::exit;
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Carries connections on until a signal comes.
 pub(super) fn carry(args: &ProxyArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let plan = plan_of(args, cancel)?;
-    let is_checked = plan.authority.is_some();
+    let is_checked = args.ca.is_some();
     let target = plan.target;
     let proxy = Proxy::start(&plan)?;
     let (began, mut before) = (Instant::now(), Totals::default());
@@ -47,7 +47,10 @@ pub(super) fn carry(args: &ProxyArgs, cancel: &Cancel) -> Result<u8, Failure> {
         }
     }
     narrate(line.as_mut().map_or("", ProxyLine::give_way));
-    let (totals, _untold) = proxy.end();
+    let (totals, untold) = proxy.end();
+    for event in untold.iter().filter(|_| !args.quiet) {
+        narrate(&render_proxy_event(event));
+    }
     super::print(&render_proxy_summary(&totals, began.elapsed()))?;
     broken.map_or(Ok(exit::VALID), |why| Err(Failure::here(why)))
 }
@@ -65,6 +68,30 @@ fn plan_of(args: &ProxyArgs, cancel: &Cancel) -> Result<ProxyPlan, Failure> {
         let text = format!("the host \"{host}\" has no address: give another host");
         Failure::from(Error::Unreachable(text))
     })?;
+    let carries = if args.tcp {
+        Carries::Tcp
+    } else {
+        Carries::Quic(Box::new(sides_of(args, host, cancel)?))
+    };
+    let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    Ok(ProxyPlan {
+        bind: args.bind.clone(),
+        port: args.port,
+        target,
+        threads: args.threads.unwrap_or_else(processors),
+        limits: ProxyLimits {
+            buffer_bytes: args.buffer,
+            window_bytes: args.window,
+            streams: args.streams,
+            connections: args.max_connections,
+            connections_per_origin: args.max_per_client.unwrap_or(u32::MAX),
+        },
+        connect_timeout: Duration::from_nanos(args.connect_timeout),
+        carries,
+    })
+}
+
+fn sides_of(args: &ProxyArgs, target_name: String, cancel: &Cancel) -> Result<QuicSides, Failure> {
     let (directory, ca) = (args.identity.clone(), args.ca.clone());
     let elsewhere = args.cert.clone().zip(args.key.clone());
     let (kept, authority) = await_file(cancel, move || {
@@ -80,22 +107,9 @@ fn plan_of(args: &ProxyArgs, cancel: &Cancel) -> Result<ProxyPlan, Failure> {
     if let Some(note) = kept.note.filter(|_| !args.quiet) {
         narrate(&format!("linerate: {note}\n"));
     }
-    let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
-    Ok(ProxyPlan {
-        bind: args.bind.clone(),
-        port: args.port,
-        target,
-        target_name: host,
-        threads: args.threads.unwrap_or_else(processors),
-        limits: ProxyLimits {
-            buffer_bytes: args.buffer,
-            window_bytes: args.window,
-            streams: args.streams,
-            connections: args.max_connections,
-            connections_per_origin: args.max_per_client.unwrap_or(u32::MAX),
-        },
+    Ok(QuicSides {
+        target_name,
         waits_for_target: args.wait_for_svr,
-        connect_timeout: Duration::from_nanos(args.connect_timeout),
         alpn: args.alpn.clone(),
         identity: kept.identity,
         authority,
@@ -107,5 +121,6 @@ fn plan_of(args: &ProxyArgs, cancel: &Cancel) -> Result<ProxyPlan, Failure> {
             },
             first_window_packets: args.iw,
         },
+        interval_ns: None,
     })
 }

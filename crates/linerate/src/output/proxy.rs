@@ -14,13 +14,19 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Goes to the line's beginning and removes what stands there (ECMA-48: CR, EL).
 const CLEAR: &str = "\r\x1b[K";
 
-/// What the proxy will do, and what that means for encryption.
+/// What the proxy will do, and what that means for encryption. Without a fingerprint the proxy splits TCP.
 pub(crate) fn render_proxy_begin(
     listens: SocketAddr,
     target: SocketAddr,
-    fingerprint: &str,
+    fingerprint: Option<&str>,
     is_checked: bool,
 ) -> String {
+    let Some(fingerprint) = fingerprint else {
+        return format!(
+            "proxy on {listens}, TCP, to {target}\n\
+             bytes pass as they are: this proxy could read and change what isn't encrypted inside TCP\n"
+        );
+    };
     let check = if is_checked {
         "the target's certificate is checked (--ca)"
     } else {
@@ -41,6 +47,8 @@ pub(crate) fn render_proxy_event(event: &ProxyEvent) -> String {
             format!("linerate: closed the connection of {client}: {why}\n")
         }
         ProxyEvent::Broken(why) => format!("linerate: {why}\n"),
+        // Nobody asks for them here.
+        ProxyEvent::Pair(..) => String::new(),
     }
 }
 
@@ -64,8 +72,11 @@ pub(crate) fn render_proxy_summary(totals: &Totals, elapsed: Duration) -> String
     row("bytes", render_bytes(up.bytes), render_bytes(down.bytes));
     row("rate", rate(up.bytes, elapsed), rate(down.bytes, elapsed));
     row("waiting", render_bytes(up.held_bytes), render_bytes(down.held_bytes));
-    row("packets sent", count(down.sent_packets), count(up.sent_packets));
-    row("packets lost, sent again by the proxy", count(down.lost_packets), count(up.lost_packets));
+    if up.sent_packets + down.sent_packets > 0 {
+        let name = "packets lost, sent again by the proxy";
+        row("packets sent", count(down.sent_packets), count(up.sent_packets));
+        row(name, count(down.lost_packets), count(up.lost_packets));
+    }
     if up.datagrams + down.datagrams + up.dropped_datagrams + down.dropped_datagrams > 0 {
         row("datagrams", count(up.datagrams), count(down.datagrams));
         row("datagrams dropped", count(up.dropped_datagrams), count(down.dropped_datagrams));

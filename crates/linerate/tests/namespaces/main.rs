@@ -36,6 +36,7 @@ mod netperf;
 mod network;
 mod own_queue;
 mod paths;
+mod pep;
 mod perf;
 mod ports;
 mod rate;

@@ -27,10 +27,20 @@ pub(crate) struct Summary {
 impl Proxy {
     /// One to this port of this machine, with further words of the command line.
     pub(crate) fn start(target: u16, words: &str) -> Self {
+        Self::started(target, &format!("--alpn perf {words}"), 4)
+    }
+
+    /// One that splits TCP.
+    pub(crate) fn start_tcp(target: u16, words: &str) -> Self {
+        Self::started(target, &format!("--tcp {words}"), 2)
+    }
+
+    /// One that begins with so many lines.
+    fn started(target: u16, words: &str, lines: usize) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut child = Command::new(crate::PROGRAM)
             .args(["proxy", &format!("127.0.0.1:{target}")])
-            .args(["--bind", "127.0.0.1", "--port", "0", "--alpn", "perf"])
+            .args(["--bind", "127.0.0.1", "--port", "0"])
             .args(words.split_whitespace())
             .env("XDG_STATE_HOME", home.path())
             .stdin(Stdio::null())
@@ -46,7 +56,7 @@ impl Proxy {
         });
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut beginning = String::new();
-        for _ in 0..4 {
+        for _ in 0..lines {
             output.read_line(&mut beginning).unwrap();
         }
         let address = beginning.split([' ', ',']).nth(2).unwrap_or_default();

@@ -12,6 +12,7 @@ mod fixture;
 #[allow(dead_code, reason = "shared with the tests of secnetperf, which need more of it")]
 #[path = "../secnetperf/fixture.rs"]
 mod perf;
+mod split_tcp;
 mod traffic;
 
 /// linerate, as cargo has built it for these tests.

@@ -115,9 +115,20 @@ impl Server {
 
     /// One in this folder, with something done to its command before it starts.
     pub(crate) fn start_in(folder: TempDir, words: &str, change: impl Fn(&mut Command)) -> Self {
-        let words = format!("-s --listen-addr 127.0.0.1 --listen-port 0 {words}");
-        let mut command = command(&words, folder.path());
+        let mut command = command(&format!("-s {words}"), folder.path());
         change(&mut command);
+        Self::listen(folder, command)
+    }
+
+    /// A proxy, which listens as a server does.
+    pub(crate) fn proxy(words: &str) -> Self {
+        let folder = folder();
+        let command = command(words, folder.path());
+        Self::listen(folder, command)
+    }
+
+    fn listen(folder: TempDir, mut command: Command) -> Self {
+        command.args(["--listen-addr", "127.0.0.1", "--listen-port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = Some(read(child.stdout.take().unwrap()));

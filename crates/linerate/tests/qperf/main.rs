@@ -17,5 +17,6 @@ mod fixture;
 mod original;
 mod pairs;
 mod patterns;
+mod proxies;
 mod refusals;
 mod sessions;

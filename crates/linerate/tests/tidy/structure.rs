@@ -40,7 +40,7 @@ const WIDE: &[Exception] = &[
     ("engine", "EndPlan", 23, OPTIONS),
     ("engine", "Settings", 22, OPTIONS),
     ("engine", "ClientPlan", 17, OPTIONS),
-    ("linerate", "ProxyArgs", 19, OPTIONS),
+    ("linerate", "ProxyArgs", 20, OPTIONS),
     ("engine", "Connection", 19, STATE),
     ("engine", "ServerTest", 19, STATE),
     ("engine", "TestPlan", 18, OPTIONS),

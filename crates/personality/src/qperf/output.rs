@@ -213,16 +213,32 @@ impl Close {
 
 /// A server's connection is gone, and all that it sent.
 pub fn render_closed(number: u64, close: &Close, total: Counts) -> String {
+    let closed = render_binding_closed(number, close);
+    closed + &render_connection_total(number, total) + &render_binding_removed(number)
+}
+
+/// A proxy's connection to the target stands.
+pub fn render_target_connected(number: u64, target: &str) -> String {
+    format!("binding {number} dst connected to {target}\n")
+}
+
+/// One connection of a proxy's pair has ended.
+pub fn render_binding_closed(number: u64, close: &Close) -> String {
+    format!("binding {number} {}\nbinding {number} closed\n", close.render())
+}
+
+/// All that a proxy's connection sent.
+pub fn render_connection_total(number: u64, total: Counts) -> String {
     let Counts { bytes, packets, lost_packets } = total;
-    let how = close.render();
     format!(
-        "binding {number} {how}\n\
-         binding {number} closed\n\
-         connection {number} total: bytes sent: {bytes}, packets sent: {packets}, \
-         packets lost: {lost_packets}\n\
-         binding {number} disconnected, cleaning up\n\
-         binding {number} removed\n"
+        "connection {number} total: bytes sent: {bytes}, packets sent: {packets}, \
+         packets lost: {lost_packets}\n"
     )
+}
+
+/// Both connections of a proxy's pair are gone.
+pub fn render_binding_removed(number: u64) -> String {
+    format!("binding {number} disconnected, cleaning up\nbinding {number} removed\n")
 }
 
 /// Whole milliseconds of a time.

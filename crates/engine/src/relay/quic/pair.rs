@@ -10,6 +10,7 @@ use linerate_wire::relay::{
     Action, Class, Close, CloseKind, End, Ended, Limits, Moved, Relay, Sink, Source,
 };
 
+use super::super::SentInterval;
 use super::super::admission::Admitted;
 use super::super::counts::Counts;
 use crate::clock::monotonic_ns;
@@ -17,6 +18,9 @@ use crate::transport::multiplexer::Link;
 use crate::transport::quic::{
     Connection, Dir, SharedConnection, StreamAbort, StreamId, StreamRead, stream_id,
 };
+
+/// Streams that are told at once at most.
+const MOST_OPENED: usize = 256;
 
 /// One of the two connections.
 #[derive(Default)]
@@ -29,7 +33,10 @@ struct Side {
 
 /// A client's connection and the one that carries it on.
 pub(super) struct Pair {
+    /// Its number among those of its thread.
+    pub(super) number: u64,
     pub(super) client: SocketAddr,
+    began_ns: u64,
     relay: Relay,
     sides: [Side; 2],
     /// Pieces that one end gave and the other has not taken.
@@ -37,7 +44,19 @@ pub(super) struct Pair {
     /// What may wait in QUIC's send buffer beside what is on its way.
     send_buffer_bytes: u64,
     counts: Arc<Counts>,
+    told: ToldSoFar,
     _admitted: Admitted,
+}
+
+/// What was told of a pair, and what is to be told.
+#[derive(Default)]
+struct ToldSoFar {
+    /// Streams that were opened and not told.
+    opened: Vec<u64>,
+    /// Bytes that were given to each end's connection.
+    given_bytes: [u64; 2],
+    /// When the last interval of each end ended, and the sums until then.
+    sums: [(u64, SentInterval); 2],
 }
 
 fn one_way(dir: Dir) -> bool {
@@ -57,7 +76,10 @@ impl Pair {
         admitted: Admitted,
     ) -> Self {
         Self {
+            number: 0,
             client,
+            began_ns: monotonic_ns(),
+            told: ToldSoFar::default(),
             relay: Relay::new(limits),
             sides: Default::default(),
             waiting: HashMap::new(),
@@ -198,11 +220,16 @@ impl Pair {
                 let end = class.opener.other();
                 let opened = self.with(end, |one| one.open_stream(dir(class))).flatten();
                 self.counts.streams.add(u64::from(opened.is_some()));
-                self.relay.handle_opened(class, opened.map(u64::from));
+                let opened = opened.map(u64::from);
+                if self.told.opened.len() < MOST_OPENED {
+                    self.told.opened.extend(opened);
+                }
+                self.relay.handle_opened(class, opened);
             }
             Action::Move { from, stream, piece_bytes, most_bytes } => {
                 let moved = self.carry(from, stream, piece_bytes, most_bytes);
                 self.counts.end(from).bytes.add(moved.taken_bytes as u64);
+                self.record_given(from.other(), moved.taken_bytes);
                 self.relay.handle_moved(from, stream, moved);
             }
             Action::Finish(end, stream) => {
@@ -243,6 +270,45 @@ impl Pair {
             self.waiting.insert((from, stream), left);
         }
         moved
+    }
+
+    fn record_given(&mut self, end: End, bytes: usize) {
+        let [client, target] = &mut self.told.given_bytes;
+        let given_bytes = if end == End::Client { client } else { target };
+        *given_bytes += bytes as u64;
+    }
+
+    /// How long ago the client came.
+    pub(super) fn elapsed_ns(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.began_ns)
+    }
+
+    /// Streams that were opened and not told.
+    pub(super) fn take_opened(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.told.opened)
+    }
+
+    /// What was sent to this end since the interval before; `None`: its connection doesn't stand.
+    pub(super) fn take_interval(&mut self, end: End) -> Option<SentInterval> {
+        let status = self.with(end, |connection| connection.status());
+        let status = status.filter(|_| self.is_established(end))?;
+        let now_ns = monotonic_ns();
+        let place = usize::from(end == End::Target);
+        let bytes = self.told.given_bytes.get(place).copied().unwrap_or(0);
+        let (ended_ns, sums) = self.told.sums.get_mut(place)?;
+        let since_ns = if *ended_ns == 0 { self.began_ns } else { *ended_ns };
+        let sent = SentInterval {
+            index: sums.index,
+            measured_ns: now_ns.saturating_sub(since_ns),
+            bytes: bytes.saturating_sub(sums.bytes),
+            packets: status.sent_packets.saturating_sub(sums.packets),
+            lost_packets: status.lost_packets.saturating_sub(sums.lost_packets),
+            window_bytes: status.cwnd_bytes,
+        };
+        let (packets, lost_packets) = (status.sent_packets, status.lost_packets);
+        *sums = SentInterval { index: sums.index + 1, bytes, packets, lost_packets, ..*sums };
+        *ended_ns = now_ns;
+        Some(sent)
     }
 
     /// Packets that were sent to this end, and that were lost.

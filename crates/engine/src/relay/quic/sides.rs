@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::super::ProxyPlan;
+use super::super::{ProxyPlan, QuicSides};
 use crate::acceptor::{listen_error, listening_address};
 use crate::control::{Trusts, client_tls, server_tls};
 use crate::error::Error;
@@ -32,11 +32,11 @@ pub(super) fn buffers(plan: &ProxyPlan) -> (u64, usize) {
     (u64::from(buffer_bytes - pieces), pieces as usize)
 }
 
-fn settings(plan: &ProxyPlan) -> Settings {
+fn settings(plan: &ProxyPlan, sides: &QuicSides) -> Settings {
     let limits = &plan.limits;
-    let first_packets = plan.sending.first_window_packets;
+    let first_packets = sides.sending.first_window_packets;
     Settings {
-        congestion: plan.sending.congestion,
+        congestion: sides.sending.congestion,
         initial_window_bytes: first_packets
             .map(|packets| u64::from(packets).saturating_mul(FIRST_PACKET_BYTES)),
         stream_window_bytes: limits.window_bytes,
@@ -91,16 +91,18 @@ pub(in super::super) fn bind(plan: &ProxyPlan) -> Result<Vec<Socket>, Error> {
 /// Where QUIC can't be set up as the plan has it.
 pub(super) fn endpoint(
     plan: &ProxyPlan,
+    sides: &QuicSides,
     number: u32,
     socket: Socket,
 ) -> Result<(Endpoint, ClientSide), Error> {
-    let alpn = || plan.alpn.iter().map(|name| name.clone().into_bytes()).collect();
-    let near = Settings { ids: ids(number), migrates: true, ..settings(plan) };
-    let far = Settings { keep_alive: Some(KEEP_ALIVE), ids: ids(number), ..settings(plan) };
-    let extras = || Extras { transport_close: true, ..Extras::default() };
-    let server = Arc::new(server_tls(&plan.identity, &[], alpn())?);
+    let alpn = || sides.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+    let near = Settings { ids: ids(number), migrates: true, ..settings(plan, sides) };
+    let far = Settings { keep_alive: Some(KEEP_ALIVE), ids: ids(number), ..settings(plan, sides) };
+    let any_protocol = sides.alpn.is_none();
+    let extras = || Extras { transport_close: true, any_protocol, ..Extras::default() };
+    let server = Arc::new(server_tls(&sides.identity, &[], alpn())?);
     let server = ServerSide::new(server, &near, extras())?;
-    let trusts = |provider: &_| match &plan.authority {
+    let trusts = |provider: &_| match &sides.authority {
         Some(authority) => Trusts::vouched(authority, provider),
         None => Ok(Trusts::Unread),
     };
@@ -111,9 +113,9 @@ pub(super) fn endpoint(
 }
 
 /// The name that a target is asked for: an address is asked for with no word, and so is a name that TLS can't say.
-pub(super) fn server_name(plan: &ProxyPlan) -> String {
-    if ServerName::try_from(plan.target_name.as_str()).is_ok() {
-        plan.target_name.clone()
+pub(super) fn server_name(plan: &ProxyPlan, sides: &QuicSides) -> String {
+    if ServerName::try_from(sides.target_name.as_str()).is_ok() {
+        sides.target_name.clone()
     } else {
         plan.target.ip().to_string()
     }

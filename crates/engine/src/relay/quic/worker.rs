@@ -10,7 +10,7 @@ use linerate_wire::relay::{Close, CloseKind, Code, End, Ended, Limits};
 use socket2::Socket;
 
 use super::super::counts::Counts;
-use super::super::{ProxyEvent, ProxyPlan, Shared};
+use super::super::{PairEvent, ProxyEvent, ProxyPlan, QuicSides, Shared};
 use super::pair::Pair;
 use super::sides::{buffers, endpoint, server_name, target_socket};
 use crate::error::Error;
@@ -32,9 +32,23 @@ struct Owner {
     end: End,
 }
 
+/// When intervals of pairs are told.
+struct Told {
+    interval: Duration,
+    next: Instant,
+}
+
+impl Told {
+    fn new(interval_ns: u64) -> Self {
+        let interval = Duration::from_nanos(interval_ns);
+        Self { interval, next: Instant::now() + interval }
+    }
+}
+
 /// One thread of a proxy.
 pub(in super::super) struct Worker {
     plan: ProxyPlan,
+    sides: QuicSides,
     target_name: String,
     shared: Shared,
     counts: Arc<Counts>,
@@ -48,22 +62,27 @@ pub(in super::super) struct Worker {
     connecting: VecDeque<(Instant, Link)>,
     /// Pairs of which one connection has ended.
     ending: Vec<usize>,
+    /// Where what happens to pairs is told.
+    told: Option<Told>,
     /// Packets that connections sent which are gone, and those of them that were lost, by end.
     packets: [[u64; 2]; 2],
 }
 
 impl Worker {
     pub(in super::super) fn new(
-        plan: &ProxyPlan,
+        plan: ProxyPlan,
+        sides: QuicSides,
         number: u32,
         socket: Socket,
         shared: Shared,
         counts: Arc<Counts>,
     ) -> Result<Self, Error> {
-        let (endpoint, client_side) = endpoint(plan, number, socket)?;
+        let (endpoint, client_side) = endpoint(&plan, &sides, number, socket)?;
         Ok(Self {
-            target_name: server_name(plan),
-            plan: plan.clone(),
+            target_name: server_name(&plan, &sides),
+            told: sides.interval_ns.map(Told::new),
+            plan,
+            sides,
             shared,
             counts,
             endpoint,
@@ -92,6 +111,7 @@ impl Worker {
             }
             self.look_at_connecting();
             self.look_at_ending();
+            self.look_at_intervals();
             if counted.elapsed() >= COUNT_EVERY {
                 counted = Instant::now();
                 self.count();
@@ -99,6 +119,28 @@ impl Worker {
         }
         self.end();
         Ok(())
+    }
+
+    /// Tells what happens to a pair, where that is told.
+    fn tell(&self, number: usize, event: impl FnOnce() -> PairEvent) {
+        let pair = self.pairs.get(number).and_then(Option::as_ref);
+        if let Some(pair) = pair.filter(|_| self.told.is_some()) {
+            self.shared.tell(ProxyEvent::Pair(pair.number, event()));
+        }
+    }
+
+    fn look_at_intervals(&mut self) {
+        let now = Instant::now();
+        let Some(told) = self.told.as_mut().filter(|told| told.next <= now) else { return };
+        told.next += told.interval;
+        for pair in self.pairs.iter_mut().flatten() {
+            for end in End::ALL {
+                if let Some(sent) = pair.take_interval(end) {
+                    let event = PairEvent::Sent(end, Box::new(sent));
+                    self.shared.tell(ProxyEvent::Pair(pair.number, event));
+                }
+            }
+        }
     }
 
     fn owner(&self, link: Link) -> Option<Owner> {
@@ -126,6 +168,9 @@ impl Worker {
             Event::Incoming(_) | Event::DatagramsWritable => return,
             Event::Accepted => return self.handle_accepted(link),
             Event::Established => {
+                let elapsed_ns = pair.elapsed_ns();
+                self.tell(number, || PairEvent::Established(end, elapsed_ns));
+                let Some(pair) = self.pair(number) else { return };
                 if end == End::Target && pair.connection(End::Client).is_none() {
                     pair.handle_established(end);
                     return self.accept_client(number);
@@ -162,6 +207,7 @@ impl Worker {
         let limits = Limits { buffer_bytes: pieces, streams: self.plan.limits.streams as usize };
         let counts = Arc::clone(&self.counts);
         let mut pair = Pair::new(client, limits, send_buffer_bytes, counts, admitted);
+        pair.number = self.counts.connections.value();
         pair.set_link(End::Client, link);
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.pairs.push(None);
@@ -171,10 +217,11 @@ impl Worker {
             *place = Some(pair);
         }
         self.own(link, number, End::Client);
+        self.tell(number, || PairEvent::Begun(client));
         self.counts.connections.add(1);
         self.counts.open.add(1);
         let connected = self.connect(number);
-        if !self.plan.waits_for_target {
+        if !self.sides.waits_for_target {
             self.accept_client(number);
         }
         if let Err(error) = connected {
@@ -265,6 +312,7 @@ impl Worker {
 
     /// A connection of a pair has ended, or never began.
     fn end_side(&mut self, number: usize, end: End, ended: &Ended) {
+        self.tell(number, || PairEvent::Ended(end, ended.clone()));
         let Some(pair) = self.pair(number) else { return };
         pair.handle_ended(end, ended);
         if end == End::Target && pair.connection(End::Client).is_none() {
@@ -280,7 +328,14 @@ impl Worker {
 
     /// Has a pair do what there is to do.
     fn work(&mut self, number: usize) {
-        if self.pair(number).is_some_and(Pair::work) {
+        let is_over = self.pair(number).is_some_and(Pair::work);
+        if self.told.is_some() {
+            let opened = self.pair(number).map(Pair::take_opened).unwrap_or_default();
+            for stream in opened {
+                self.tell(number, || PairEvent::StreamOpened(stream));
+            }
+        }
+        if is_over {
             self.forget(number);
         }
     }
@@ -317,6 +372,7 @@ impl Worker {
     }
 
     fn forget(&mut self, number: usize) {
+        self.tell(number, || PairEvent::Forgotten);
         let Some(pair) = self.pairs.get_mut(number).and_then(Option::take) else { return };
         self.vacant.push(number);
         self.counts.open.set(self.counts.open.value().saturating_sub(1));

@@ -78,7 +78,7 @@ fn a_client_of_a_target_that_never_answers_is_told_so() {
 
 #[test]
 fn a_client_that_is_to_wait_connects_only_when_the_target_does() {
-    let mut world = World::new(|plan| plan.waits_for_target = true);
+    let mut world = World::new(|plan| sides(plan).waits_for_target = true);
     let (near, far) = world.established();
     let id = near.borrow_mut().open_stream(Dir::Bi).unwrap();
     send_all(&mut world, &near, id, b"early");
@@ -89,7 +89,7 @@ fn a_client_that_is_to_wait_connects_only_when_the_target_does() {
     drop(socket);
     let mut world = World::new(|plan| {
         plan.target = address;
-        plan.waits_for_target = true;
+        sides(plan).waits_for_target = true;
     });
     world.connect();
     let close = world.until(|world| world.client.close()).unwrap();

@@ -6,6 +6,7 @@
 
 mod client;
 mod plan;
+mod proxy;
 mod record;
 mod server;
 
@@ -65,7 +66,7 @@ fn run(options: &Options, words: &[String], cancel: &Cancel) -> Result<(), Failu
     match &options.role {
         Role::Client(host) => client::run(options, host, words, cancel),
         Role::Server => server::run(options, words, cancel),
-        Role::Proxy(_) => Err(Failure::new("there is no proxy in this build")),
+        Role::Proxy(host) => proxy::run(options, host, cancel),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_engine::access::Identity;
 use linerate_engine::qperf::{ClientPlan, QuicPlan, ServerPlan};
+use linerate_engine::relay::{self, Carries, ProxyLimits, ProxyPlan, QuicSides, Sending};
 use linerate_engine::resolve_host;
 use linerate_personality::qperf::options::{Congestion, Options, Version};
 
@@ -59,6 +60,60 @@ pub(super) fn server(options: &Options, identity: Identity) -> Result<ServerPlan
         session_cache: options.listen.session_cache.clone(),
     })
 }
+
+/// Clients that a proxy has at a time.
+const MOST_CLIENTS: u32 = 10_000;
+/// Streams of each kind that the peers of a proxy may have open, as HTTP/3 needs some of each.
+const PROXY_STREAMS: u32 = 100;
+/// How long a proxy's target may take to answer.
+const TARGET_ANSWERS: Duration = Duration::from_secs(10);
+
+/// The plan of a proxy to this host, with this identity.
+pub(super) fn proxy(
+    options: &Options,
+    host: &str,
+    identity: Identity,
+) -> Result<ProxyPlan, Failure> {
+    let port = options.listen_port();
+    let bind = match &options.listen.address {
+        Some(address) => resolve(address, port)?.ip(),
+        None => Ipv4Addr::UNSPECIFIED.into(),
+    };
+    let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    Ok(ProxyPlan {
+        bind: Some(bind.into()),
+        port,
+        target: resolve(host, options.port)?,
+        // One, as the original: its lines come in order.
+        threads: 1,
+        limits: ProxyLimits {
+            buffer_bytes: bytes(options.buffers.proxy_bytes).max(LEAST_BUFFER_BYTES),
+            window_bytes: bytes(options.buffers.quic_bytes),
+            streams: PROXY_STREAMS,
+            connections: MOST_CLIENTS,
+            connections_per_origin: MOST_CLIENTS,
+        },
+        connect_timeout: TARGET_ANSWERS,
+        carries: Carries::Quic(Box::new(QuicSides {
+            target_name: host.to_owned(),
+            waits_for_target: options.proxy.waits_for_server,
+            alpn: options.proxy.alpn.clone(),
+            identity,
+            authority: None,
+            sending: Sending {
+                congestion: match options.congestion {
+                    Congestion::Reno => relay::Congestion::Reno,
+                    Congestion::Cubic => relay::Congestion::Cubic,
+                },
+                first_window_packets: Some(options.window_packets),
+            },
+            interval_ns: Some(interval_ns(options)),
+        })),
+    })
+}
+
+/// Less would have many streams wait for each other.
+const LEAST_BUFFER_BYTES: u32 = 16 << 10;
 
 /// The first address of a host.
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, Failure> {

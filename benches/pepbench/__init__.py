@@ -1,0 +1,1 @@
+"""Downloads over emulated satellite links, direct and through a proxy beside the server."""

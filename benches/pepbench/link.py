@@ -1,0 +1,118 @@
+"""The links, and the namespaces that they are between."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+# As the profiles of `linerate link`, without their own losses: each row has its own.
+LINKS = {
+    "geo": """
+[both]
+delay = '290ms'
+rate = '20Mbit/s'
+queue = '1MB'
+""",
+    "leo": """
+[to_right]
+delay = '25ms'
+jitter = '5ms'
+distribution = 'normal'
+rate = '15Mbit/s'
+queue = '200kB'
+[to_left]
+delay = '25ms'
+jitter = '5ms'
+distribution = 'normal'
+rate = '100Mbit/s'
+queue = '1MB'
+""",
+}
+RIGHT_ADDRESS = "10.77.0.2"
+# How long a program may take to begin.
+BEGINS_S = 20
+
+
+def description(name, loss_percent):
+    """The link of this name with this loss on both directions, in TOML."""
+    text = LINKS[name]
+    if loss_percent:
+        text = text.replace("delay =", f"loss = '{loss_percent}%'\ndelay =")
+    return text
+
+
+class Link:
+    """Two namespaces and the link between them, until the block ends."""
+
+    def __init__(self, linerate, folder, name, loss_percent):
+        self.linerate = linerate
+        self.name = name
+        # Several may be there at a time, of several commands.
+        self.left = f"pep{os.getpid()}{name}l"
+        self.right = f"pep{os.getpid()}{name}r"
+        self.path = folder / f"{name}.toml"
+        self.path.write_text(description(name, loss_percent), encoding="utf-8")
+        self.report_path = folder / f"{name}.json"
+        self.programs = []
+        self.report = None
+
+    def __enter__(self):
+        words = [self.linerate, "link", str(self.path), "--left", self.left, "--right", self.right,
+                 "--json", "--output", str(self.report_path), "--sleep"]
+        self.link = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wait_for_line(self.link.stderr, "the link is up")
+        return self
+
+    def __exit__(self, *_):
+        for program in reversed(self.programs):
+            end(program)
+        end(self.link)
+        if self.report_path.exists():
+            self.report = json.loads(self.report_path.read_text(encoding="utf-8"))
+
+    def start(self, end_name, words, says, **options):
+        """Starts a program in a namespace, which says this on one of its outputs when it has begun."""
+        inside = ["ip", "netns", "exec", self.left if end_name == "left" else self.right, *words]
+        program = subprocess.Popen(inside, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+        self.programs.append(program)
+        wait_for_line(program.stdout, says)
+        return program
+
+    def run(self, words, limit_s):
+        """Runs a program in the left namespace; its output."""
+        inside = ["ip", "netns", "exec", self.left, *words]
+        return subprocess.run(inside, capture_output=True, text=True, timeout=limit_s, check=True).stdout
+
+    def set_first_window(self, segments):
+        """Has TCP connections from the right begin with so many segments."""
+        shown = subprocess.run(["ip", "netns", "exec", self.right, "ip", "route", "show", "10.77.0.0/24"],
+                               capture_output=True, text=True, check=True).stdout.split("\n")[0].split()
+        words = [word for word in shown if word not in ("initcwnd",) and not word.isdigit()]
+        change = ["ip", "netns", "exec", self.right, "ip", "route", "change", *words, "initcwnd", str(segments)]
+        subprocess.run(change, check=True)
+
+
+def wait_for_line(stream, text):
+    """Reads lines until one has this text."""
+    until = time.monotonic() + BEGINS_S
+    seen = []
+    while time.monotonic() < until:
+        line = stream.readline()
+        if not line:
+            break
+        seen.append(line)
+        if text in line:
+            return
+    raise RuntimeError(f"a program did not say '{text}', but: {''.join(seen)}")
+
+
+def end(program):
+    """Ends a program in order."""
+    if program.poll() is None:
+        program.send_signal(signal.SIGTERM)
+    try:
+        program.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.communicate()

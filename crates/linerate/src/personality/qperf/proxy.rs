@@ -1,0 +1,128 @@
+//! The proxy: it runs until somebody stops it, and prints what happens to each pair of connections.
+
+use std::collections::HashMap;
+use std::process;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use linerate_engine::event::Cancel;
+use linerate_engine::relay::{
+    CloseKind, End, Ended, PairEvent, Proxy, ProxyEvent, SentInterval, Totals,
+};
+use linerate_personality::qperf::options::Options;
+use linerate_personality::qperf::output::{
+    Close, Counts, Interval, Style, render_accepted, render_accepted_in, render_binding_closed,
+    render_binding_removed, render_connection_total, render_sent, render_start,
+    render_stream_opened, render_target_connected,
+};
+use linerate_wire::visible::visible_line;
+
+use super::{Failure, plan};
+use crate::certificates::read_identity_of;
+use crate::output::{narrate, render_proxy_event};
+use crate::personality::stdout::say;
+
+/// How soon a request to stop is noticed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs a proxy to this host.
+pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), Failure> {
+    let listen = &options.listen;
+    let identity =
+        read_identity_of((&listen.certificate, "--tls-cert"), (&listen.key, "--tls-key"))
+            .map_err(Failure::new)?;
+    let plan = plan::proxy(options, host, identity)?;
+    let proxy = Proxy::start(&plan)?;
+    say(&render_start(options, process::id()));
+    narrate("qperf: encryption ends here: this proxy could read and change all that passes\n");
+    if options.listen_port() == 0 {
+        narrate(&format!("qperf: listening on {}\n", proxy.address()));
+    }
+    let mut printer = Printer {
+        style: Style::of(options),
+        target: plan.target.to_string(),
+        totals: HashMap::new(),
+    };
+    while !cancel.requested() {
+        match proxy.events().recv_timeout(LOOK) {
+            Ok(ProxyEvent::Broken(why)) => return Err(Failure::new(why)),
+            Ok(event) => printer.tell(&event),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::new("the proxy's thread failed"));
+            }
+        }
+    }
+    let (Totals { .. }, untold) = proxy.end();
+    untold.iter().for_each(|event| printer.tell(event));
+    Ok(())
+}
+
+struct Printer {
+    style: Style,
+    target: String,
+    /// What each connection has sent, by its number.
+    totals: HashMap<u64, Counts>,
+}
+
+/// The number of a connection: a pair has two, the client's and the target's.
+fn connection(pair: u64, end: End) -> u64 {
+    pair * 2 + u64::from(end == End::Target)
+}
+
+impl Printer {
+    fn tell(&mut self, event: &ProxyEvent) {
+        let ProxyEvent::Pair(pair, event) = event else {
+            return narrate(&render_proxy_event(event));
+        };
+        let pair = *pair;
+        match event {
+            PairEvent::Begun(client) => say(&render_accepted(pair, *client)),
+            PairEvent::Established(end, elapsed_ns) => {
+                if *end == End::Target {
+                    say(&render_target_connected(pair, &self.target));
+                }
+                say(&render_accepted_in(connection(pair, *end), *elapsed_ns));
+            }
+            PairEvent::StreamOpened(stream) => say(&render_stream_opened(pair, *stream)),
+            PairEvent::Sent(end, sent) => self.tell_sent(connection(pair, *end), sent),
+            PairEvent::Ended(_, ended) => say(&render_binding_closed(pair, &close_of(ended))),
+            PairEvent::Forgotten => {
+                for end in [End::Client, End::Target] {
+                    let number = connection(pair, end);
+                    if let Some(total) = self.totals.remove(&number) {
+                        say(&render_connection_total(number, total));
+                    }
+                }
+                say(&render_binding_removed(pair));
+            }
+        }
+    }
+
+    fn tell_sent(&mut self, number: u64, sent: &SentInterval) {
+        let SentInterval { index, measured_ns, bytes, packets, lost_packets, window_bytes } = *sent;
+        let counts = Counts { bytes, packets, lost_packets };
+        let total = self.totals.entry(number).or_default();
+        *total = Counts {
+            bytes: total.bytes + bytes,
+            packets: total.packets + packets,
+            lost_packets: total.lost_packets + lost_packets,
+        };
+        let interval = Interval { index, measured_ns, counts };
+        say(&render_sent(self.style, number, &interval, window_bytes));
+    }
+}
+
+fn close_of(ended: &Ended) -> Close {
+    match ended {
+        Ended::Closed(close) => {
+            let reason = visible_line(&String::from_utf8_lossy(&close.reason));
+            match close.kind {
+                CloseKind::Transport => Close::Transport { code: close.code, frame: 0, reason },
+                CloseKind::Application => Close::Application { code: close.code, reason },
+            }
+        }
+        Ended::Silent(_) => Close::Idle,
+        Ended::Refused(why) | Ended::Failed(why) => Close::Other(why.clone()),
+    }
+}
