@@ -1,12 +1,15 @@
 //! Which thread carries which stream.
 //!
-//! Many senders share one thread for each processor: they outrun any number of receivers. Few senders
-//! over TCP have a thread each, in blocking calls: a shared thread fills the buffers of one stream after
-//! the other, and the bytes have left the cache when they are received.
+//! iperf3 has a rule of its own here. Other loads have one thread for each processor (`load::spread`), at both
+//! ends. The peer of an iperf3 test may be the original, which has a thread for each stream. Few senders and all
+//! receivers were slower than the original where they shared threads. docs/tuning.md has the figures of both rules.
 //!
-//! A receiver over TCP has a thread of its own, as in the original. If the peer has a thread for each
-//! sender, two threads that receive from all of them get too little processor time, and the bytes have
-//! left the cache. docs/tuning.md has the figures.
+//! * Many senders share one thread for each processor: they outrun any number of receivers.
+//! * Few senders over TCP have a thread each, in blocking calls: a shared thread fills the buffers of one stream
+//!   after the other, and the bytes have left the cache when they are received.
+//! * A receiver over TCP has a thread of its own, as in the original. If the peer has a thread for each sender,
+//!   two threads that receive from all of them get too little processor time, and the bytes have left the cache.
+//! * Streams of datagrams share one thread for each processor.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +17,8 @@ use crate::load::{PlacedShard, Placement, RECEIVE_BYTES};
 use crate::probe::cpus_online;
 
 /// Threads that the streams of this process may have for themselves: those of two tests of the most
-/// streams. Streams beyond them share threads, so that many tests at once don't fill the memory.
+/// streams. Streams beyond them share threads, so that many tests at once don't fill the memory. This is a limit,
+/// not a tuned value.
 const MOST_OWN: usize = 256;
 
 /// Receivers with a thread each have half of a receive buffer when they are more than this: buffers that
