@@ -148,6 +148,28 @@ fn a_table_of_sizes_says_what_was_never_sent_and_what_failed() {
 }
 
 #[test]
+fn plans_with_one_title_are_told_apart_by_their_hosts() {
+    let titled = |host: &str, title: &str| {
+        let mut run = rr_run();
+        run.plan.host = host.to_owned();
+        run.plan.title = Some(title.to_owned());
+        run
+    };
+    let runs = [titled("a", "nightly"), titled("::1", "nightly"), titled("a", "other")];
+    let text = printed(&mut text_printer(3, false), &runs);
+    for name in ["1. nightly, a:5250 ", "2. nightly, [::1]:5250 ", "3. other "] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name}: {text}");
+    }
+    // Of one host, it takes what they do.
+    let mut stream = udp_run();
+    (stream.plan.host, stream.plan.title) = ("a".to_owned(), Some("nightly".to_owned()));
+    let text = printed(&mut text_printer(2, false), &[titled("a", "nightly"), stream]);
+    for name in ["1. nightly, TCP rr a:5250 1 ", "2. nightly, UDP stream a:5250 1448 "] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name}: {text}");
+    }
+}
+
+#[test]
 fn text_has_colours_only_when_asked() {
     let coloured = printed(&mut TextPrinter::new(Style::Coloured, 1, true, false), &[tcp_run()]);
     assert!(coloured.contains("\x1b[1m") && coloured.contains("\x1b[0m"));

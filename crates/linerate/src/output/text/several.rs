@@ -23,9 +23,8 @@ impl SeveralRuns {
         self.runs.push((run.plan.clone(), cells_of(run), remarks));
     }
 
-    /// The table and the remarks. A row is named by its size, where the plans differ in nothing else, or by its number and
-    /// what it does. `with_title`
-    /// begins with what all of them do.
+    /// The table and the remarks. A row is named by its size, where the plans differ in nothing else, or by its number
+    /// with its title or what it does. `with_title` begins with what all of them do.
     pub(super) fn render(self, style: Style, with_title: bool) -> String {
         let Some((first, ..)) = self.runs.first() else { return String::new() };
         let alike = self.runs.iter().all(|(plan, ..)| without_size(plan) == without_size(first));
@@ -37,9 +36,14 @@ impl SeveralRuns {
         let head: Vec<&str> = std::iter::once(key).chain(FIGURE_HEADS).chain(["outcome"]).collect();
         let mut table = Table::with_head(&head);
         let mut remarks = String::new();
-        for ((plan, cells, of_run), number) in self.runs.into_iter().zip(1..) {
-            let name =
-                if alike { render_size(&plan) } else { format!("{number}. {}", name_of(&plan)) };
+        let names: Vec<String> = match alike {
+            true => self.runs.iter().map(|(plan, ..)| render_size(plan)).collect(),
+            false => (1..)
+                .zip(&self.runs)
+                .map(|(n, (plan, ..))| format!("{n}. {}", self.name_of(plan)))
+                .collect(),
+        };
+        for ((_, cells, of_run), name) in self.runs.into_iter().zip(names) {
             for remark in of_run.lines() {
                 remarks.push_str(&format!("{name}: {remark}\n"));
             }
@@ -47,13 +51,23 @@ impl SeveralRuns {
         }
         format!("{title}{}{remarks}", table.render(style))
     }
+
+    /// What tells a plan from the others: its title, what it does to which server, or both.
+    fn name_of(&self, plan: &Plan) -> String {
+        let Some(title) = &plan.title else { return describe(plan) };
+        let namesakes =
+            || self.runs.iter().map(|(other, ..)| other).filter(|o| o.title == plan.title);
+        let server = |plan: &Plan| render_host_port(&plan.host, plan.port);
+        match namesakes().filter(|other| server(other) == server(plan)).count() {
+            _ if namesakes().count() == 1 => title.clone(),
+            1 => format!("{title}, {}", server(plan)),
+            _ => format!("{title}, {}", describe(plan)),
+        }
+    }
 }
 
-/// What tells a plan from others: its title, or what it does to which server.
-fn name_of(plan: &Plan) -> String {
-    if let Some(title) = &plan.title {
-        return title.clone();
-    }
+/// What a plan does to which server.
+fn describe(plan: &Plan) -> String {
     let what = match plan.workload.kind {
         Kind::Stream { media: Some(_), .. } => "media",
         Kind::Stream { .. } => "stream",
