@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_engine::client_threads;
 use linerate_engine::error::Error;
 use linerate_measure::plan::{
-    ConnectTransfer, DEFAULT_PORT, Family, Local, LocalAddress, TransferPattern,
+    ConnectTransfer, DEFAULT_PORT, Family, HostPort, Local, LocalAddress, TransferPattern,
 };
 use linerate_measure::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Media, Plan, QuicOptions,
@@ -17,7 +17,6 @@ use crate::args::{
     HandshakeName, LifeArgs, LoadArgs, MediaArgs, OutputArgs, PatternName, QuicVersionName, RrArgs,
     StreamArgs, VariantArgs,
 };
-use crate::host::HostPort;
 use crate::key_log::key_log_of_environment;
 use crate::start_time::utc_now_ns;
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::media::Media;
 
 mod check;
+mod host;
 pub mod limits;
 mod local_address;
 mod quic;
@@ -18,6 +19,7 @@ mod transfer;
 mod workload;
 
 pub use check::{DATAGRAM_HEADER_BYTES, RR_HEADER_BYTES};
+pub use host::{HostPort, parse_port};
 pub use local_address::LocalAddress;
 pub use quic::{Pacing, QuicOptions, QuicVersion};
 pub use read::{Notation, WrittenPlan, read_plans};

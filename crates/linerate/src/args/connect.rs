@@ -2,12 +2,12 @@
 
 use clap::{Arg, Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
+use linerate_measure::plan::HostPort;
 use linerate_measure::step::Size;
 
 use super::load::ArrivalsName;
 use super::{ConnectArgs, LoadArgs, OutputArgs, values};
 use crate::completions::hosts;
-use crate::host::HostPort;
 
 /// The flags of `connect`.
 #[derive(Args, Debug)]

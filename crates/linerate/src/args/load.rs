@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use linerate_measure::Pacing;
+use linerate_measure::plan::HostPort;
 
 use super::{KeyArgs, OutputArgs, values};
 use crate::completions::hosts;
 use crate::cpus::Cpus;
-use crate::host::HostPort;
 use crate::sources::Sources;
 
 /// The flags of `stream`.

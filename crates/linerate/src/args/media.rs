@@ -2,10 +2,10 @@
 
 use clap::{Arg, Args};
 use clap_complete::engine::ArgValueCandidates;
+use linerate_measure::plan::HostPort;
 
 use super::{ConnectArgs, LoadArgs, OutputArgs, values};
 use crate::completions::hosts;
-use crate::host::HostPort;
 
 /// The flags of `media`.
 #[derive(Args, Debug)]

@@ -1,7 +1,7 @@
 //! Text to number, for flags: the grammar is [`linerate_measure::units`]'s; here a value also has
 //! to fit the type it goes into. What a value may be beyond that is the plan's to check.
 
-use linerate_measure::plan::LocalAddress;
+use linerate_measure::plan::{LocalAddress, parse_port};
 use linerate_measure::step::Size;
 use linerate_measure::{Pacing, units};
 
@@ -170,10 +170,7 @@ pub fn address(text: &str) -> Result<LocalAddress, String> {
 /// # Errors
 /// Where it isn't a whole number from 1 to 65535.
 pub fn port(text: &str) -> Result<u16, String> {
-    match text.parse::<u16>() {
-        Ok(port) if port > 0 => Ok(port),
-        _ => Err(format!("'{text}' is no port: give a whole number, 1 to 65535")),
-    }
+    parse_port(text)
 }
 
 /// A mark.

@@ -26,8 +26,8 @@ pub(super) fn measure_plans(args: &RunArgs, cancel: &Cancel) -> Result<u8, Failu
             false => Notation::Json,
         };
         let written = read_plans(&text, notation).map_err(|error| error.to_string());
-        let plans =
-            written.and_then(|all| all.into_iter().map(|one| plan_of(one, &output)).collect());
+        let plans = written
+            .and_then(|all| all.into_iter().map(|one| plan_in_place(one, &output)).collect());
         plans.map_err(|why| Failure::usage(format!("{name}: {why}")))
     });
     measure::measure(plans, &args.keys, &args.output, cancel)
@@ -43,10 +43,22 @@ fn read(path: &Path) -> Result<(String, String), String> {
     Ok((read_text(File::open(path), &name, TEXT_BYTES)?, name))
 }
 
+/// The plan of [`plan_of`]; an error begins with its place.
+fn plan_in_place(written: WrittenPlan, output: &OutputArgs) -> Result<Plan, String> {
+    let place = written.place;
+    plan_of(written, output).map_err(|why| match place {
+        Some(number) => format!("plan {number}: {why}"),
+        None => why,
+    })
+}
+
 /// The plan with the title and the tags of the command line, once it makes sense.
 fn plan_of(written: WrittenPlan, output: &OutputArgs) -> Result<Plan, String> {
-    let WrittenPlan { mut plan, flows } = written;
-    plan.check().map_err(|error| error.to_string())?;
+    let WrittenPlan { mut plan, flows, .. } = written;
+    plan.check().map_err(|error| match error.path(&plan.workload) {
+        Some(path) => format!("{path}: {error}"),
+        None => error.to_string(),
+    })?;
     future_start(plan.start_at_utc_ns, "start_at_utc_ns", utc_now_ns())
         .map_err(|e| e.to_string())?;
     if flows.is_some_and(|flows| !dry_run::are_flows_of(&plan, &flows)) {

@@ -1,5 +1,9 @@
 //! Each bad input has its sentence and its exit code, and prints no data.
 
+use std::fs;
+
+use serde_json::{Value, json};
+
 use super::run;
 
 fn refused(words: &str, exit_code: i32, sentence: &str) {
@@ -128,7 +132,7 @@ fn marks_times_and_keys() {
 fn ndjson_has_a_record_of_what_is_wrong() {
     let ended = run("stream a --ndjson --flows 0");
     assert_eq!(ended.exit_code, 2);
-    let record: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let record: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(record["record"], "error");
     assert_eq!(record["version"], 1);
     assert_eq!(record["exit_code"], 2);
@@ -158,4 +162,51 @@ fn a_description_that_contradicts_itself_is_named_with_its_field() {
     assert_eq!((ended.exit_code, ended.stdout.as_str()), (2, ""));
     let sentence = "path.toml: link description: to_right.queue: nothing ever waits without a rate";
     assert!(ended.stderr.contains(sentence), "{}", ended.stderr);
+}
+
+#[test]
+fn plan_values_out_of_range_are_named_by_field() {
+    let home = tempfile::tempdir().unwrap();
+    let written = |plans: &Value| fs::write(home.path().join("plans.json"), plans.to_string());
+    for (words, field, value, sentence) in [
+        ("stream a", "/workload/flows", json!(0), "workload.flows: number of flows 0 is out of"),
+        (
+            "stream a",
+            "/workload/socket/dscp",
+            json!(100),
+            "workload.socket.dscp: DSCP 100 is out of",
+        ),
+        (
+            "stream a",
+            "/workload/kind/send_bytes",
+            json!(0),
+            "workload.kind.send_bytes: size of a send 0",
+        ),
+        (
+            "stream a --udp",
+            "/workload/kind/send_bytes",
+            json!(1),
+            "workload.kind.send_bytes: datagram",
+        ),
+        ("rr a", "/workload/kind/timeout_ns", json!(0), "workload.kind.timeout_ns: time-out 0 ns"),
+        ("rr a", "/workload/verify", json!(true), "workload.verify: verification with requests"),
+        ("stream a --quic --streams 1", "/port", json!(0), "port: port 0 is out of range"),
+        ("stream a", "/host", json!("a b"), "host: 'a b' is no host"),
+    ] {
+        let dry = super::run_in(home.path(), &format!("{words} --dscp 1 --dry-run"));
+        let mut document: Value = serde_json::from_str(&dry.stdout).unwrap();
+        let plan = document["plan"].take();
+        let mut wrong = plan.clone();
+        *wrong.pointer_mut(field).unwrap_or_else(|| panic!("{words}: {field}")) = value;
+        written(&wrong).unwrap();
+        let ended = super::run_in(home.path(), "run plans.json");
+        assert_eq!((ended.exit_code, ended.stdout.as_str()), (2, ""), "{field}: {}", ended.stderr);
+        let expected = format!("plans.json: {sentence}");
+        assert!(ended.stderr.contains(&expected), "no {expected:?} in: {}", ended.stderr);
+        // Of several plans, the number of the plan comes first.
+        written(&json!([plan, wrong])).unwrap();
+        let ended = super::run_in(home.path(), "run plans.json");
+        let expected = format!("plans.json: plan 2: {sentence}");
+        assert!(ended.stderr.contains(&expected), "no {expected:?} in: {}", ended.stderr);
+    }
 }

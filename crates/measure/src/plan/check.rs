@@ -14,6 +14,7 @@ pub const DATAGRAM_HEADER_BYTES: u32 = 24;
 /// Bytes of the header that every datagram of a request or response starts with: the least size.
 pub const RR_HEADER_BYTES: u32 = 16;
 
+mod fields;
 mod media;
 mod quic;
 mod requests;

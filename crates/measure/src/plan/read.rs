@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Plan, PlanError};
+use super::{HostPort, Plan, PlanError};
 use crate::schema;
 use crate::schema::unknown_fields::unknown_fields;
 
@@ -22,11 +22,14 @@ pub struct WrittenPlan {
     pub plan: Plan,
     /// `flows`, as `--dry-run` prints them beside the plan; absent where the text has none.
     pub flows: Option<Value>,
+    /// Its place in the text, from 1, where the text has several. Plans of several hosts share one.
+    pub place: Option<usize>,
 }
 
 /// The plans of a text, in their order: a plan; `{"plan": ..., "flows": [...]}`; an array of either; or, as
 /// TOML has no array at its top, `{"plans": [...]}`. A plan whose `host` is an array stands for one plan a host.
-/// `schema` may be left out.
+/// A host may have its port behind it, as on the command line; `port` is that of the others. `schema` may be left
+/// out.
 ///
 /// # Errors
 ///
@@ -58,18 +61,18 @@ pub fn read_plans(text: &str, notation: Notation) -> Result<Vec<WrittenPlan>, Pl
     }
     let several = documents.len() > 1;
     let mut plans = Vec::new();
-    for (place, document) in documents.into_iter().enumerate() {
-        let read = read_document(document);
-        let in_its_place = |error: PlanError| match several {
-            true => no_plan(format!("plan {}: {error}", place + 1)),
-            false => error,
-        };
-        plans.extend(read.map_err(in_its_place)?);
+    for (document, number) in documents.into_iter().zip(1..) {
+        let place = several.then_some(number);
+        let read = read_document(document, place);
+        plans.extend(read.map_err(|error| match place {
+            Some(number) => no_plan(format!("plan {number}: {error}")),
+            None => error,
+        })?);
     }
     Ok(plans)
 }
 
-fn read_document(document: Value) -> Result<Vec<WrittenPlan>, PlanError> {
+fn read_document(document: Value, place: Option<usize>) -> Result<Vec<WrittenPlan>, PlanError> {
     let Value::Object(mut fields) = document else {
         return Err(no_plan("a plan is an object with host and workload"));
     };
@@ -92,12 +95,20 @@ fn read_document(document: Value) -> Result<Vec<WrittenPlan>, PlanError> {
         Some(host) => vec![host.clone()],
         None => return Err(no_plan("host is missing: the server's name or address")),
     };
-    let plan =
-        |host| Ok(WrittenPlan { plan: read_plan(fields.clone(), host)?, flows: flows.clone() });
+    let plan = |host| {
+        Ok(WrittenPlan { plan: read_plan(fields.clone(), host)?, flows: flows.clone(), place })
+    };
     hosts.into_iter().map(plan).collect()
 }
 
-fn read_plan(mut fields: Map<String, Value>, host: Value) -> Result<Plan, PlanError> {
+fn read_plan(mut fields: Map<String, Value>, mut host: Value) -> Result<Plan, PlanError> {
+    if let Value::String(text) = &host {
+        let parsed = HostPort::parse(text).map_err(|why| no_plan(format!("host: {why}")))?;
+        if let Some(port) = parsed.port {
+            fields.insert("port".to_owned(), port.into());
+        }
+        host = parsed.host.into();
+    }
     fields.insert("host".to_owned(), host);
     match fields.entry("schema").or_insert_with(|| Plan::SCHEMA.into()) {
         Value::String(name) if name == Plan::SCHEMA => {}
@@ -166,6 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn port_behind_a_host_is_that_hosts_port() {
+        let mut document = plan();
+        document["host"] = json!(["a:1", "b", "[::1]:2", "::1", "192.0.2.1:3"]);
+        document["port"] = 9.into();
+        let servers = |document: &Value| {
+            let plans = read(document).unwrap().into_iter().map(|written| written.plan);
+            plans.map(|plan| (plan.host, plan.port)).collect::<Vec<_>>()
+        };
+        let expected = [("a", 1), ("b", 9), ("::1", 2), ("::1", 9), ("192.0.2.1", 3)];
+        assert_eq!(servers(&document), expected.map(|(host, port)| (host.to_owned(), port)));
+        document["host"] = "a:1".into();
+        assert_eq!(servers(&document), [("a".to_owned(), 1)]);
+    }
+
+    #[test]
     fn invalid_plan_is_refused_with_its_place() {
         let changed = |change: fn(&mut Value)| {
             let mut document = plan();
@@ -186,6 +212,10 @@ mod tests {
                 "schema is \"x/2\", and this program reads linerate.plan/1",
             ),
             (changed(|plan| plan["host"] = json!([])), "host names no host"),
+            (
+                changed(|plan| plan["host"] = json!(["a", "b:0"])),
+                "host: '0' is no port: give a whole number, 1 to 65535",
+            ),
             (changed(|plan| plan["prot"] = 1.into()), "there is no field prot; did you mean port?"),
             (
                 changed(|plan| plan["workload"]["flows"] = "x".into()),
