@@ -108,7 +108,8 @@ pub enum Command {
 #[command(before_help = "Examples:
   linerate self                     TCP up and down, TLS, QUIC; TCP, UDP and QUIC rr; UDP stream
   linerate self --time 10s          10 seconds each
-  linerate self --json              the runs as an array of JSON documents")]
+  linerate self --json              the runs as an array of JSON documents
+  linerate self --dry-run           the plans of the tests, which `linerate run` reads")]
 pub struct SelfArgs {
     /// Length of each test
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration, allow_hyphen_values = true)]
@@ -119,6 +120,9 @@ pub struct SelfArgs {
     /// Print the result and errors only
     #[arg(long)]
     pub quiet: bool,
+    /// Print the plan of each test and the steps of its flows as JSON, and measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// The flags of `schema`.

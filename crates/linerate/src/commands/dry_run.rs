@@ -1,5 +1,7 @@
 //! `--dry-run`: the plan, and what each of its flows would do.
 
+use std::path::Path;
+
 use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
 use linerate_measure::step::{Step, flow_steps};
@@ -8,7 +10,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Failure, open_destination};
-use crate::args::OutputArgs;
 use crate::output::render_json;
 
 #[derive(Serialize)]
@@ -20,13 +21,13 @@ struct FlowPlan {
 }
 
 /// Prints `{"plan": ..., "flows": [{"flow", "direction", "client": [step...], "server": [...]}]}`;
-/// an array of these where several sizes were asked.
+/// an array of these where there are several plans.
 pub(super) fn print_steps(
     plans: &[Plan],
-    output: &OutputArgs,
+    output: Option<&Path>,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
-    let mut destination = open_destination(output.output.as_deref(), cancel)?;
+    let mut destination = open_destination(output, cancel)?;
     let mut write = |text: &str| destination.put(text);
     let array = plans.len() > 1;
     for (place, plan) in plans.iter().enumerate() {

@@ -38,7 +38,7 @@ pub(super) fn measure(
 ) -> Result<u8, Failure> {
     let measured = plans.and_then(|plans| {
         if output.dry_run {
-            return dry_run::print_steps(&plans, output, cancel);
+            return dry_run::print_steps(&plans, output.output.as_deref(), cancel);
         }
         measure_all(&plans, given, output, cancel)
     });

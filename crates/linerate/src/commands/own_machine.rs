@@ -8,11 +8,11 @@ use linerate_engine::access::Access;
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_engine::{HandedSockets, ServeOptions, Server};
-use linerate_measure::plan::Local;
+use linerate_measure::plan::{DEFAULT_PORT, Local};
 use linerate_measure::run::exit;
 use linerate_measure::{Direction, End, Outcome, Plan, Run, Transport, Workload};
 
-use super::{Failure, print};
+use super::{Failure, dry_run, print};
 use crate::args::SelfArgs;
 use crate::known_servers::trust_only;
 use crate::output::{JsonPrinter, OwnMachineTable, Printer, Style};
@@ -36,6 +36,10 @@ pub(super) fn standard_set() -> [(&'static str, Workload); 8] {
 /// or an array of runs.
 pub(super) fn measure_own_machine(args: &SelfArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let plans = plans_of(args)?;
+    if args.dry_run {
+        let plans: Vec<Plan> = plans.into_iter().map(|(_, plan)| plan).collect();
+        return dry_run::print_steps(&plans, None, cancel);
+    }
     let server = Server::bind(loopback_options()?, Sink::none())?;
     let (port, fingerprint) = (server.address().port(), server.fingerprint().to_owned());
     let stop_server = Cancel::default();
@@ -92,8 +96,8 @@ fn plans_of(args: &SelfArgs) -> Result<Vec<(&'static str, Plan)>, Failure> {
         let plan = Plan {
             schema: Plan::SCHEMA.to_owned(),
             host: Ipv4Addr::LOCALHOST.to_string(),
-            // Any but 0 will do for the check; the server's is known once it listens.
-            port: 1,
+            // The port of the server of this once is known when it listens.
+            port: DEFAULT_PORT,
             family: None,
             workload: Workload { end, ..workload },
             local: Local::default(),

@@ -55,11 +55,31 @@ fn every_dry_run_has_a_plan_that_runs() {
 }
 
 #[test]
+fn dry_run_of_self_has_plans_that_run() {
+    let server = Server::start("");
+    let ended = Client::start(server.home(), "self --time 100ms --dry-run").finish();
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (Some(0), ""));
+    let mut dry: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(dry.as_array().unwrap().len(), 8);
+    for document in dry.as_array_mut().unwrap() {
+        let plan = &mut document["plan"];
+        assert_eq!((&plan["host"], &plan["port"]), (&json!("127.0.0.1"), &json!(5250)));
+        assert_eq!(plan["workload"]["end"]["duration_ns"], 100_000_000);
+        plan["port"] = server.port.into();
+    }
+    let runs = runs(&server, "plan.json", &dry.to_string());
+    for (run, dry) in runs.iter().zip(dry.as_array().unwrap()) {
+        assert_eq!(run.json()["plan"], dry["plan"]);
+    }
+    assert_eq!(runs.len(), 8);
+}
+
+#[test]
 fn a_plan_file_runs_against_each_of_its_hosts() {
     let server = Server::start("");
     let port = server.port;
     let text = format!(
-        "host = ['127.0.0.1', 'localhost']
+        "host = ['127.0.0.1', 'localhost', '127.0.0.1:{port}', '[::ffff:127.0.0.1]:{port}']
         port = {port}
         [workload]
         kind = {{ name = 'rr', request_bytes = 1, response_bytes = 1, timeout_ns = 1000000000 }}
@@ -70,7 +90,7 @@ fn a_plan_file_runs_against_each_of_its_hosts() {
     );
     let runs = runs(&server, "plan.toml", &text);
     let hosts: Vec<_> = runs.iter().map(|run| run.json()["plan"]["host"].clone()).collect();
-    assert_eq!(hosts, ["127.0.0.1", "localhost"]);
+    assert_eq!(hosts, ["127.0.0.1", "localhost", "127.0.0.1", "::ffff:127.0.0.1"]);
     assert!(runs.iter().all(|run| run.count("transactions") == 10));
 }
 
