@@ -157,7 +157,7 @@ fn links_that_make_no_sense() {
 #[test]
 fn a_description_that_contradicts_itself_is_named_with_its_field() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::write(home.path().join("path.toml"), "both.queue = '9 packets'").unwrap();
+    fs::write(home.path().join("path.toml"), "both.queue = '9 packets'").unwrap();
     let ended = super::run_in(home.path(), "link path.toml");
     assert_eq!((ended.exit_code, ended.stdout.as_str()), (2, ""));
     let sentence = "path.toml: link description: to_right.queue: nothing ever waits without a rate";
