@@ -4,18 +4,18 @@ use linerate_wire::netperf::client::{Client, ClientEvent};
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::omni;
 use linerate_wire::netperf::server::{Server, ServerEvent};
-use linerate_wire::netperf::test::{Carrier, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Part, Request, Results, Setup, Transport};
 use linerate_wire::{Machine, Now};
 
 /// Every test that has a classic request.
-const CLASSIC: [(Part, Carrier); 7] = [
-    (Part::Receive, Carrier::Tcp),
-    (Part::Send, Carrier::Tcp),
-    (Part::Answer, Carrier::Tcp),
-    (Part::AnswerOnce, Carrier::Tcp),
-    (Part::Accept, Carrier::Tcp),
-    (Part::Receive, Carrier::Udp),
-    (Part::Answer, Carrier::Udp),
+const CLASSIC: [(Part, Transport); 7] = [
+    (Part::Receive, Transport::Tcp),
+    (Part::Send, Transport::Tcp),
+    (Part::Answer, Transport::Tcp),
+    (Part::AnswerOnce, Transport::Tcp),
+    (Part::Accept, Transport::Tcp),
+    (Part::Receive, Transport::Udp),
+    (Part::Answer, Transport::Udp),
 ];
 /// What the server that wants one wants to hear first.
 const PASSPHRASE: &[u8] = b"sesame";
@@ -28,8 +28,8 @@ pub fn netperf_messages(data: &[u8]) {
     let mut open = Server::new(None, 0);
     let mut guarded = Server::new(std::str::from_utf8(PASSPHRASE).ok(), 0);
     let was_said = stream.windows(PASSPHRASE.len()).any(|said| said == PASSPHRASE);
-    let omni = client(Form::Long, Part::Receive, Carrier::Tcp);
-    let classic = CLASSIC.map(|(part, carrier)| client(Form::Short, part, carrier));
+    let omni = client(Form::Long, Part::Receive, Transport::Tcp);
+    let classic = CLASSIC.map(|(part, transport)| client(Form::Short, part, transport));
     let mut clients: Vec<Client> = std::iter::once(omni).chain(classic).collect();
     let mut now_ns = 0;
     let pieces = stream.chunks(usize::from(*piece_bytes).max(1));
@@ -50,9 +50,9 @@ pub fn netperf_messages(data: &[u8]) {
 }
 
 /// A client that has asked for a test, and said a passphrase before it.
-fn client(form: Form, part: Part, carrier: Carrier) -> Client {
+fn client(form: Form, part: Part, transport: Transport) -> Client {
     let mut client = Client::new(form, std::str::from_utf8(PASSPHRASE).ok());
-    let asked = client.request(0, &Request::new(part, carrier), None);
+    let asked = client.request(0, &Request::new(part, transport), None);
     assert_eq!(asked, Ok(()), "every test here has a message");
     while let Some(message) = client.poll_message() {
         assert_eq!(message.len(), form.message_bytes(), "messages are whole");

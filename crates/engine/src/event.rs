@@ -133,7 +133,7 @@ impl Sink {
         }
     }
 
-    /// Events dropped so far because nobody read them in time.
+    /// Events dropped so far because they were not read in time.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

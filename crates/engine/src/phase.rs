@@ -28,7 +28,7 @@ pub(crate) struct Reached {
     pub(crate) opened_ns: u64,
     /// When the measured part began; `u64::MAX`: not yet.
     pub(crate) measuring_ns: u64,
-    /// When the load ends, by its plan or because it was stopped; `u64::MAX`: nobody knows.
+    /// When the load ends, by its plan or because it was stopped; `u64::MAX`: unknown.
     /// Nothing that is due later belongs to it.
     pub(crate) ends_ns: u64,
 }

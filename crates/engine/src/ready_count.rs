@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const WAKE_EACH: u32 = 256;
 
 /// How many of a load's flows are ready and how many have ended: each flow adds itself once to
-/// either, so that nobody has to ask them all.
+/// either, so that the flows needn't be asked one by one.
 #[derive(Debug)]
 pub(crate) struct ReadyCount {
     total: AtomicU32,

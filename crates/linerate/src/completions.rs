@@ -17,7 +17,7 @@ const PROGRAM: &str = "linerate";
 /// Prints the candidates where a shell asks for them; whether one did.
 ///
 /// # Errors
-/// Where the shell is unknown, or nobody reads the candidates.
+/// Where the shell is unknown, or the candidates can't be written.
 pub(crate) fn complete(arguments: &[OsString]) -> clap::error::Result<bool> {
     // Set by shells alone: everything else is done without a look at the command line's types.
     if std::env::var_os(VARIABLE).is_none() {

@@ -104,7 +104,7 @@ fn lock_beside(path: &Path) -> io::Result<File> {
         create_private(directory)?;
     }
     let path = lock_path(path);
-    // A FIFO would be waited for, and what a link leads to is somebody else's.
+    // A FIFO would be waited for, and a link's target may be another user's.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
     options.write(true).create(true).truncate(false).custom_flags(flags.bits() as i32);

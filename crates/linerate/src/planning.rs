@@ -20,7 +20,7 @@ use crate::args::{
 use crate::key_log::key_log_of_environment;
 use crate::start_time::utc_now_ns;
 
-/// Of more flows than this not all have a request on its way at a time, unless somebody says so.
+/// Of more flows than this not all have a request on its way at a time, unless a flag says so.
 const MANY_FLOWS: u32 = 1000;
 /// Those that a thread has active then: enough that it never waits, and few enough that what the kernel holds for them
 /// stays in the processor's caches.

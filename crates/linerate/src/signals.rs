@@ -35,7 +35,7 @@ pub(crate) fn unless_stopped<T: Send + 'static>(
 ) -> io::Result<Option<T>> {
     let (sender, done) = channel();
     thread::Builder::new().spawn(move || {
-        // Nobody waits for it after a request to stop.
+        // It isn't awaited after a request to stop.
         let _unheard_at_worst = sender.send(work());
     })?;
     loop {

@@ -92,7 +92,7 @@ fn remove_leftover(namespace: &Value) -> Option<String> {
     let name = namespace["name"].as_str()?;
     let inode = namespace["inode"].as_u64()?;
     if namespace_inode(name).ok()? != inode {
-        // Somebody else's by now.
+        // Another process has it by now.
         return None;
     }
     Some(match delete_namespace(name) {

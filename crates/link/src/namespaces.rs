@@ -125,7 +125,7 @@ impl Namespaces {
         &self.notes
     }
 
-    /// Emulates until the time is over or somebody asks to stop, in the calling thread.
+    /// Emulates until the time is over or a request to stop comes, in the calling thread.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ pub(super) fn delete_namespace(name: &str) -> Result<(), Error> {
 }
 
 /// The commands that set up one end. No address is made up beside ours, so that the link carries
-/// nothing that nobody has sent.
+/// no packet of its own.
 fn set_up(link: &Link, end: &End) -> String {
     let (mtu, End { v4, v6, .. }) = (link.mtu_bytes, end);
     format!(

@@ -9,7 +9,7 @@ const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
-/// More extension headers than this nobody sends.
+/// Real packets have no more extension headers than this.
 const EXTENSION_HEADERS_MAX: usize = 8;
 
 /// A transport protocol with ports and a checksum.

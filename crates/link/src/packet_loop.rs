@@ -39,7 +39,7 @@ struct Side {
     empty_ns: Option<u64>,
 }
 
-/// Moves packets until the time is over or somebody asks to stop.
+/// Moves packets until the time is over or a request to stop comes.
 pub(super) fn forward(
     link: &Link,
     devices: &[OwnedFd; 2],

@@ -59,7 +59,7 @@ impl SendingPaths {
     /// The connections that the end sends on, or has sent on before, each once, however many flows share it.
     fn of(&self, sample: &Sample, workload: &Workload) -> Vec<Path> {
         let mut paths: Vec<Path> = Vec::new();
-        // Nobody has more of them than were asked for.
+        // There are never more of them than were asked for.
         let flows = workload.total_flows();
         for flow in sample.flows.iter().filter(|flow| flow.flow < flows) {
             let number = match flow.tcp {

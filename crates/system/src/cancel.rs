@@ -14,7 +14,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked.
+    /// Whether a request came.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use crate::error::Error;
 use crate::poll::poll_until;
 
-/// A file descriptor that becomes readable when somebody wakes its reader.
+/// A file descriptor that becomes readable when its reader is woken.
 #[derive(Debug)]
 pub struct Waker(Arc<OwnedFd>);
 
@@ -43,7 +43,7 @@ impl Waker {
         let _woken_anyway = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Waits until somebody calls [`wake`](Self::wake), or until a time.
+    /// Waits for a call of [`wake`](Self::wake), or until a time.
     pub fn wait(&self, until_ns: u64) {
         poll_until(&mut [PollFd::new(self, PollFlags::IN)], until_ns);
         self.silence();
@@ -52,7 +52,7 @@ impl Waker {
     /// Makes it ready for the next call.
     pub fn silence(&self) {
         let mut calls = [0_u8; 8];
-        // Fails only when nobody has called.
+        // Fails only without a call.
         let _silent_anyway = rustix::io::read(&*self.0, &mut calls);
     }
 }

@@ -26,7 +26,7 @@ pub enum Sign {
     /// It is so far away, ns: the connection's round-trip time, as its transport knows it.
     RoundTrip(u64),
     /// The transport retransmits what its machine has not acknowledged. To be told several times a second while that
-    /// lasts, as it may be over before the other end is heard.
+    /// lasts, as it may be over before a message of the other end arrives.
     DarkPath,
 }
 

@@ -14,8 +14,8 @@ pub(crate) enum Accepted {
     /// The connection has gone already. Others may wait. A caller that accepts several at once counts it, so that a
     /// peer that resets its connections can't keep the caller in its loop.
     Gone,
-    /// Nobody waits any more.
-    Nobody,
+    /// The backlog is empty.
+    Empty,
     /// This machine has no descriptor, or no memory, for another connection. It stays in the backlog.
     Short(io::Error),
 }
@@ -38,7 +38,7 @@ pub(crate) fn accept(listener: &Socket) -> io::Result<Accepted> {
             Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => Err(error),
             Some(libc::EINTR | libc::ECONNABORTED | libc::ECONNRESET) => Ok(Accepted::Gone),
             // Of an accepted connection the kernel may tell what its path told (accept(2)).
-            _ => Ok(Accepted::Nobody),
+            _ => Ok(Accepted::Empty),
         },
     }
 }
@@ -67,6 +67,6 @@ mod tests {
         let accepted = accept(&listener).unwrap();
         let local = client.local_addr().unwrap().as_socket();
         assert!(matches!(accepted, Accepted::Client(_, peer) if Some(peer) == local));
-        assert!(matches!(accept(&listener), Ok(Accepted::Nobody)));
+        assert!(matches!(accept(&listener), Ok(Accepted::Empty)));
     }
 }

@@ -1,4 +1,4 @@
-//! A server that nobody uses ends after a while.
+//! A server without clients ends after a while.
 
 use crate::clock::monotonic_ns;
 

@@ -14,5 +14,5 @@ pub(crate) use accept::{Accepted, accept};
 pub(crate) use address::{listen_error, listening_address};
 pub(crate) use idle_timeout::IdleTimeout;
 pub(crate) use pending::{Origin, Pending, Progress};
-pub(crate) use slots::{Slot, SlotLimits, Slots};
+pub(crate) use slots::{ClientSlot, SlotLimits, Slots};
 pub(crate) use turns::Turns;

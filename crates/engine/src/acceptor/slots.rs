@@ -14,7 +14,7 @@ pub(crate) struct SlotLimits {
     pub(crate) most: usize,
     /// Without a test under way; when there are more, one of them makes room.
     pub(crate) most_idle: usize,
-    /// That were told to go and haven't gone; while there are so many, nobody else is.
+    /// That were told to go and haven't gone; while there are so many, no other client is.
     pub(crate) most_leaving: usize,
     /// Whether a client that has a slot was promised a test with it: then it makes room only as
     /// [`Pending::first_to_go_for`] says.
@@ -50,18 +50,27 @@ impl Slots {
 
     /// A client has come, whose thread waits at this waker; `None`: there is no room, and no other client makes
     /// room.
-    pub(crate) fn admit(self: &Arc<Self>, client: SocketAddr, waker: Arc<Waker>) -> Option<Slot> {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        client: SocketAddr,
+        waker: Arc<Waker>,
+    ) -> Option<ClientSlot> {
         let SlotLimits { most, most_idle, .. } = self.limits;
         let mut members = self.members();
         let is_full = members.pending.len() - members.leaving >= most;
-        let is_crowded = is_full || members.pending.waiting() >= most_idle.min(most);
-        let has_room = is_crowded && self.push_out(&mut members, Some(Origin::of(client)));
+        let needs_room = is_full || members.pending.waiting() >= most_idle.min(most);
+        let has_room = needs_room && self.push_out(&mut members, Some(Origin::of(client)));
         if is_full && !has_room {
             return None;
         }
         let eviction = Arc::new(Eviction { requested: AtomicBool::new(false), waker });
         let number = members.pending.add(client, Arc::clone(&eviction));
-        Some(Slot { slots: Arc::clone(self), number, eviction, progress: Some(Progress::Silent) })
+        Some(ClientSlot {
+            slots: Arc::clone(self),
+            number,
+            eviction,
+            progress: Some(Progress::Silent),
+        })
     }
 
     /// Clients, those among them that were told to go.
@@ -96,15 +105,15 @@ impl Slots {
 }
 
 /// One client's slot, until it is dropped.
-pub(crate) struct Slot {
+pub(crate) struct ClientSlot {
     slots: Arc<Slots>,
     number: usize,
     eviction: Arc<Eviction>,
     progress: Option<Progress>,
 }
 
-impl Slot {
-    /// How far the client has come; `None`: its test is under way, and it makes room for nobody.
+impl ClientSlot {
+    /// How far the client has come; `None`: its test is under way, and it is never displaced.
     pub(crate) fn note(&mut self, progress: Option<Progress>) {
         if self.progress == progress {
             return;
@@ -122,7 +131,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         let mut members = self.slots.members();
         members.pending.remove(self.number);
@@ -138,7 +147,7 @@ mod tests {
         Slots::new(SlotLimits { most: 2, most_idle: 2, most_leaving: 1, promised })
     }
 
-    fn admit(slots: &Arc<Slots>, address: &str) -> Option<Slot> {
+    fn admit(slots: &Arc<Slots>, address: &str) -> Option<ClientSlot> {
         let client = SocketAddr::new(address.parse().unwrap(), 1);
         slots.admit(client, Arc::new(Waker::new().unwrap()))
     }
@@ -168,7 +177,7 @@ mod tests {
         let kept = [(); 2].map(|()| admit(&slots, "192.0.2.1").unwrap());
         assert!(admit(&slots, "192.0.2.1").is_none());
         let other = admit(&slots, "192.0.2.2").unwrap();
-        assert_eq!(kept.each_ref().map(Slot::must_go), [true, false]);
+        assert_eq!(kept.each_ref().map(ClientSlot::must_go), [true, false]);
         drop(kept);
         drop(other);
         assert_eq!(slots.len(), 0);

@@ -4,7 +4,7 @@ use linerate_measure::sample::Sample;
 use linerate_wire::{Machine, Sign};
 
 use super::received::read_sample;
-use super::session::Session;
+use super::session::NativeClientTest;
 use crate::clock::{SECOND_NS, monotonic_ns, now, utc_ns};
 use crate::error::Error;
 use crate::event::Event;
@@ -18,7 +18,7 @@ const RESULT_NS: u64 = 60 * SECOND_NS;
 /// that has ever more of them would fill this end's memory.
 const SPARE_SAMPLES: u64 = 64;
 
-impl Session<'_> {
+impl NativeClientTest<'_> {
     /// Does what is due in this end's load.
     pub(super) fn conduct(&mut self) -> Result<(), Error> {
         let Some(mut load) = self.load.take() else { return Ok(()) };
@@ -38,7 +38,7 @@ impl Session<'_> {
         if !load.is_open() {
             return self.begin(load, now_ns);
         }
-        if load.hears_peer(now_ns) {
+        if load.peer_progressed(now_ns) {
             self.control.machine.handle_sign(now(), Sign::Life);
         }
         if let Some(sample) = load.tick(now_ns) {
@@ -85,7 +85,7 @@ impl Session<'_> {
         if self.progress.server_ready && !self.progress.asked_start && load.all_ready() {
             self.progress.asked_start = true;
             if load.all_ended() {
-                let why = load.why_ended().unwrap_or_else(|| "nobody says why".to_owned());
+                let why = load.why_ended().unwrap_or_else(|| "for an unknown reason".to_owned());
                 return Err(Error::Peer(format!("every flow ended before the load began: {why}")));
             }
             let offset_ns = self.offset.estimate().map_or(0, |estimate| estimate.offset_ns);

@@ -18,7 +18,7 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{TlsChannel, control_client, server_name};
 use crate::error::Error;
 use crate::event::Cancel;
-use crate::load::associations;
+use crate::load::quic_sockets;
 use crate::poll::poll_until;
 use crate::probe::processors;
 use crate::resolve;
@@ -43,7 +43,7 @@ pub(super) fn check_binds(plan: &Plan) -> Result<(), Error> {
     let (workload, binds) = (&plan.workload, &plan.local.binds);
     let used = match workload.kind {
         _ if workload.transport == Transport::Quic => {
-            associations(workload, processors(&plan.local.cpus))
+            quic_sockets(workload, processors(&plan.local.cpus))
         }
         Kind::Connect { .. } => u32::MAX,
         Kind::Stream { .. } | Kind::Rr { .. } => workload.total_flows(),
@@ -103,12 +103,12 @@ pub(super) fn local_addresses(plan: &Plan) -> Result<Vec<SocketAddr>, Error> {
 }
 
 /// What to say where a load over QUIC, of which each thread has one socket, leaves local addresses unused.
-pub(super) fn unused_binds(plan: &Plan, associations: u32) -> Option<String> {
+pub(super) fn unused_binds(plan: &Plan, quic_sockets: u32) -> Option<String> {
     let given = plan.local.binds.len();
-    let unused = plan.workload.transport == Transport::Quic && given > associations as usize;
+    let unused = plan.workload.transport == Transport::Quic && given > quic_sockets as usize;
     unused.then(|| {
         format!(
-            "over QUIC each thread has one local address: {associations} of the {given} addresses of \
+            "over QUIC each thread has one local address: {quic_sockets} of the {given} addresses of \
              --bind are used"
         )
     })

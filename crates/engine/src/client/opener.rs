@@ -65,7 +65,7 @@ impl Opener {
         server: SocketAddr,
         token: [u8; 16],
         tls: Option<Arc<ClientConfig>>,
-        associations: u32,
+        quic_sockets: u32,
         now_ns: u64,
     ) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Opener {
             next: 0,
             // Connections that come and go are opened as they are measured.
             total: match plan.workload.kind {
-                _ if plan.workload.transport == Transport::Quic => associations,
+                _ if plan.workload.transport == Transport::Quic => quic_sockets,
                 Kind::Connect { .. } => 0,
                 Kind::Stream { .. } | Kind::Rr { .. } => plan.workload.opened_flows(),
             },
@@ -182,7 +182,7 @@ impl Opener {
         let Pending { flow, socket, .. } = pending;
         match self.transport {
             Transport::Udp => load.add_datagrams(flow, socket, flow_tag(&self.token, flow)),
-            Transport::Quic => load.add_association(flow, socket),
+            Transport::Quic => load.add_quic_socket(flow, socket),
             Transport::Tcp | Transport::Tls => return self.hand_over_stream(flow, socket, load),
         }
         Ok(())
@@ -224,7 +224,7 @@ impl Opener {
             // Over QUIC there is one for each thread.
             let (things, option) = match self.transport {
                 Transport::Udp => ("UDP flows", "--flows"),
-                Transport::Quic => ("UDP associations", "--threads"),
+                Transport::Quic => ("UDP sockets", "--threads"),
                 Transport::Tcp | Transport::Tls => ("connections", "--flows"),
             };
             format!(

@@ -56,7 +56,7 @@ pub(super) fn measure(
             Greeting::Done => {
                 check_key(&channel, access, &mut trusted)?;
                 let mut session =
-                    Session::new(plan, access, sink, cancel, record, server, channel)?;
+                    NativeClientTest::new(plan, access, sink, cancel, record, server, channel)?;
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
                     outcome => {
@@ -90,7 +90,7 @@ fn check_key(
 }
 
 /// One conversation with a server.
-pub(super) struct Session<'a> {
+pub(super) struct NativeClientTest<'a> {
     pub(super) plan: &'a Plan,
     pub(super) sink: &'a Sink,
     pub(super) cancel: &'a Cancel,
@@ -121,7 +121,7 @@ pub(super) struct Progress {
     pub(super) samples_left_out: u64,
 }
 
-impl<'a> Session<'a> {
+impl<'a> NativeClientTest<'a> {
     fn new(
         plan: &'a Plan,
         access: &Access,
@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
             }
             self.handle_cancel()?;
             self.conduct()?;
-            // The machine hears of a connection that breaks, and tells what that means.
+            // The machine gets a broken connection as an event, and returns what that means.
             let _told = self.control.say();
             self.wait();
             let _told = self.control.pump();
@@ -294,11 +294,11 @@ impl<'a> Session<'a> {
         });
         let dials = dials.transpose()?;
         let mut load = Load::prepare(Role::Client, workload, cpus, &self.waker, dials.or(quic))?;
-        self.record.draft.notes.extend(unused_binds(self.plan, load.associations()));
+        self.record.draft.notes.extend(unused_binds(self.plan, load.quic_sockets()));
         self.record.draft.notes.extend(self.plan.local.key_log.as_deref().map(key_log_note));
         let now_ns = monotonic_ns();
         let mut opener =
-            Opener::new(self.plan, self.server, token, tls, load.associations(), now_ns);
+            Opener::new(self.plan, self.server, token, tls, load.quic_sockets(), now_ns);
         opener.advance(monotonic_ns(), &mut load)?;
         self.load = Some(load);
         self.opener = Some(opener);

@@ -56,7 +56,7 @@ pub(crate) struct Accepting {
     pub(crate) shared: Arc<FlowShared>,
 }
 
-struct Acceptor<'a> {
+struct AcceptLoop<'a> {
     accept: &'a Accept,
     /// When it is over, and how long a connection may take.
     step: &'a Churn,
@@ -97,7 +97,7 @@ impl Accepting {
             // A client that awaits something first says nothing that could wake this.
             let peer_begins = self.accept.shared.is_some() || self.step.life.begins_by_receiving();
             let pending = self.accept.shared.as_ref().map(|shared| Arc::clone(&shared.pending));
-            let mut acceptor = Acceptor {
+            let mut acceptor = AcceptLoop {
                 accept: &self.accept,
                 step: &self.step,
                 listeners,
@@ -127,7 +127,7 @@ impl Accepting {
     }
 }
 
-impl Acceptor<'_> {
+impl AcceptLoop<'_> {
     fn run(&mut self, waker: &Inlet, local: &mut Local, ending: &mut Ending) {
         let mut ready = Vec::new();
         let most = match self.step.end {
@@ -399,7 +399,7 @@ impl Acceptor<'_> {
                 }
             }
             Err(_) if matches!(one.stage, Stage::Opening) => {
-                // Nobody knows whose it was.
+                // Its client is unknown.
                 self.remove(index);
             }
             Err(error) => {

@@ -8,7 +8,7 @@ use linerate_measure::SocketOptions;
 use linerate_measure::step::Close;
 use linerate_wire::native::opening::{Arrival, OPENING_BYTES, Opening, sniff};
 use rustix::net::{RecvFlags, recv};
-use rustls::{Connection as Session, ServerConnection};
+use rustls::{Connection as TlsConnection, ServerConnection};
 use socket2::Socket;
 
 use super::attempt::Carrier;
@@ -93,7 +93,7 @@ impl Incoming {
         }
         if let Some(config) = &accept.tls {
             let session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-            self.carrier.secure(Session::from(session));
+            self.carrier.secure(TlsConnection::from(session));
             self.stage = Stage::Securing;
         }
         Ok(())

@@ -3,7 +3,7 @@
 //! They aren't flows that a shard holds, and they outlive no turn worth keeping: at this rate every
 //! system call counts. So a shard of such a load has a loop made for it, of which the client's dials
 //! and the server's accepts. Where linerate's own load has them, a server's loop takes the connections
-//! from the listener of all; one that turns out to be somebody else's goes to the server's first thread.
+//! from the listener of all; a connection of another client goes to the server's first thread.
 //!
 //! A life knows nothing of what carries it: a [`Carrier`], which is TCP, TLS over that, or a connection of the loops
 //! over QUIC.

@@ -80,7 +80,7 @@ pub(crate) struct Rules {
 }
 
 /// One slot for a connection.
-struct Slot {
+struct ConnectionSlot {
     shared: Arc<FlowShared>,
     facts: Option<Box<SlotFacts>>,
 }
@@ -94,7 +94,7 @@ struct SlotFacts {
     socket: Option<Box<SocketFacts>>,
 }
 
-impl Slot {
+impl ConnectionSlot {
     fn facts(&mut self) -> &mut SlotFacts {
         self.facts.get_or_insert_default()
     }
@@ -102,7 +102,7 @@ impl Slot {
 
 /// The slots of one shard.
 pub(crate) struct Slots {
-    slots: Vec<Slot>,
+    slots: Vec<ConnectionSlot>,
     /// Slots without a connection.
     idle: Vec<usize>,
     rules: Rules,
@@ -154,7 +154,7 @@ impl Slots {
         Self {
             idle: (0..flows.len()).rev().collect(),
             rules: Rules::default(),
-            slots: flows.into_iter().map(|shared| Slot { shared, facts: None }).collect(),
+            slots: flows.into_iter().map(|shared| ConnectionSlot { shared, facts: None }).collect(),
             pausing: Vec::new(),
             timetable: churn.schedule.as_ref().map(Timetable::new),
             agreement: None,

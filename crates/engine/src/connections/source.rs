@@ -102,7 +102,7 @@ impl Source {
         }
     }
 
-    /// Begins a connection. A source that is somebody else's, or that is taken for this peer, is
+    /// Begins a connection. A source that another socket has, or that is taken for this peer, is
     /// stepped over; when each of them was, none is left. `None`: there are some that are still to be
     /// tried.
     pub(super) fn connect(&mut self, blocks: bool) -> io::Result<Option<Dialed>> {

@@ -40,7 +40,7 @@ pub(crate) trait Channel: AsFd {
     fn end(&mut self);
 }
 
-/// Waits until the channel is ready, one of the others is, somebody wakes, or the time (monotonic, ns) has come.
+/// Waits until the channel is ready, one of the others is, the waker is used, or the time (monotonic, ns) has come.
 /// `reads` says whether the channel is waited for that has nothing to write.
 pub(crate) fn wait(
     channel: &impl Channel,

@@ -139,7 +139,7 @@ impl<M: Machine, C: Channel> Conversation<M, C> {
         Ok(())
     }
 
-    /// No more can be read or written: the machine hears of it, unless it is through.
+    /// No more can be read or written: the machine gets an event, unless it is done.
     fn lose(&mut self, lost: Option<Lost>) -> Result<(), Lost> {
         self.ended = true;
         let was_over = self.machine.is_over();
@@ -147,7 +147,7 @@ impl<M: Machine, C: Channel> Conversation<M, C> {
         lost.filter(|_| !was_over).map_or(Ok(()), Err)
     }
 
-    /// Waits until there is something to read or write, one of the others is ready, somebody wakes, the machine
+    /// Waits until there is something to read or write, one of the others is ready, the waker is used, the machine
     /// wants its time told, or the time (monotonic, ns) has come.
     pub(crate) fn wait(&self, waker: Option<&Waker>, others: &[PollFd<'_>], until_ns: u64) {
         let until_ns = self.machine.next_time().map_or(until_ns, |due_ns| due_ns.min(until_ns));

@@ -365,7 +365,7 @@ pub(super) fn ticks(time_ns: u64) -> i64 {
     i64::try_from(time_ns / per_tick).unwrap_or(i64::MAX)
 }
 
-/// Whether a send may be tried again: the machine has no room now, or somebody else's datagram was
+/// Whether a send may be tried again: the machine has no room now, or another datagram was
 /// answered with an error that this socket is told of.
 fn is_passing(error: &io::Error) -> bool {
     matches!(

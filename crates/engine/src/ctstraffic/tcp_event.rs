@@ -175,7 +175,7 @@ fn fault(failure: Failure) -> Fault {
         Failure::Fault(LifeFault::Excess) => Fault::TooMuchDataTransferred,
         Failure::Fault(LifeFault::WrongText) | Failure::EndedEarly => Fault::NotAllDataTransferred,
         Failure::Silent => Fault::Network(libc::ETIMEDOUT),
-        // Nobody asks about one that the run itself ended.
+        // Connections that the run itself ended aren't reported.
         Failure::GivenUp => Fault::Network(libc::ECANCELED),
         Failure::System(number) => Fault::Network(number),
     }

@@ -224,9 +224,9 @@ fn served_with(first: &[Vec<u8>], is_strict: bool) -> MediaStreamEnd {
         let (length, client) = server.recv_from(&mut bytes).unwrap();
         assert_eq!(&bytes[..length], b"START");
         // Anybody else's datagrams don't count.
-        let stranger = UdpSocket::bind(LOOPBACK).unwrap();
-        stranger.send_to(b"", client).unwrap();
-        stranger.send_to(&data(2, 300), client).unwrap();
+        let other = UdpSocket::bind(LOOPBACK).unwrap();
+        other.send_to(b"", client).unwrap();
+        other.send_to(&data(2, 300), client).unwrap();
         first.iter().for_each(|datagram| drop(server.send_to(datagram, client)));
         for sequence in 2..=50 {
             for length in [300, 300, 300, 100] {

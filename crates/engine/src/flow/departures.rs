@@ -10,7 +10,7 @@ use crate::timetable::Timetable;
 ///
 /// 1. By a schedule each is due at its own time, otherwise as soon as there is room for it.
 /// 2. A request belongs to the warm-up if it was due in it, whenever it leaves.
-/// 3. A schedule begins when the load is opened and ends when it is stopped, however late the flow hears of either:
+/// 3. A schedule begins when the load is opened and ends when it is stopped, however late the flow sees either:
 ///    of thousands of flows some do.
 /// 4. When the load stops, those are counted that were due in the measured part and never left:
 ///    together with those that did, they are all that were due. So it is where the flow ends before.
@@ -20,7 +20,7 @@ pub(crate) struct Departures {
     left: u64,
     /// When the measured part began; `u64::MAX`: not yet.
     measured_from_ns: u64,
-    /// When the load ends; `u64::MAX`: nobody knows.
+    /// When the load ends; `u64::MAX`: unknown.
     ends_ns: u64,
     stopped: bool,
     never_sent: u64,

@@ -35,7 +35,7 @@ impl Goal {
     fn claim(&self, bytes: u64) -> bool {
         let Some(left) = &self.left_bytes else { return true };
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        // First, so that nobody finds nothing left and nothing unsent in between.
+        // First, so that no thread finds nothing left and nothing unsent in between.
         self.unsent_bytes.fetch_add(bytes, Ordering::SeqCst);
         let before = left.fetch_sub(bytes, Ordering::SeqCst);
         if before <= 0 {

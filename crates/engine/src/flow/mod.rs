@@ -212,7 +212,7 @@ pub(crate) fn flow_over<S: ByteStream + 'static>(
     }
 }
 
-/// What the flows of one shard share, and nobody else.
+/// What the flows of one shard share among themselves.
 pub(crate) struct Local {
     pub(crate) receive_buffer: PageAligned,
     /// Datagrams one behind the other, which bulk flows send from, one flow after the other.

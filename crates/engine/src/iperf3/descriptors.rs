@@ -83,7 +83,7 @@ pub(super) struct Reserved {
 
 impl Reserved {
     /// Those for a test's first streams, where the process may have enough for all and others leave so many. The
-    /// client hears the system's error, since sentences don't cross the wire.
+    /// client gets the system's error, since sentences don't cross the wire.
     pub(super) fn of(parameters: &Parameters, has_file: bool) -> Result<Self, Failure> {
         Self::from_pool(&OWN, parameters, has_file)
     }

@@ -151,7 +151,7 @@ pub struct ServePlan {
     pub file: Option<PathBuf>,
     /// `-1`: one test, and no more.
     pub one_off: bool,
-    /// `--idle-timeout`: with `one_off` the server ends when nobody has come for so long.
+    /// `--idle-timeout`: with `one_off` the server ends when no client has come for so long.
     pub idle_timeout: Option<Duration>,
     /// `--rcv-timeout`.
     pub receive_timeout: Duration,

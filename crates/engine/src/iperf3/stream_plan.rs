@@ -64,7 +64,7 @@ impl StreamPlan {
     }
 
     /// What a stream does. A client's end ends the test; a server tells its client that it sends no more: up to 3.15
-    /// a client that has a part of a block waits for the rest before it hears that its results are wanted.
+    /// a client that has a part of a block waits for the rest before it reads that its results are wanted.
     pub(super) fn steps(&self, setup: &Setup, sends: bool) -> Vec<Step> {
         let parameters = &setup.parameters;
         let udp = parameters.protocol == Protocol::Udp;
@@ -104,34 +104,34 @@ impl StreamPlan {
                 Box::new(DatagramFlow::over(Udp::new(socket, true), shared, protocol, steps))
             }));
         }
-        let carrier = self.carrier(setup, sends);
-        let carrier = carrier.map_err(|error| Failure::system(Code::FILE, &error))?;
-        Ok(Box::new(move |socket, shared, steps| match carrier {
-            Carrier::Copied if sends => flow(Tcp(socket), shared, steps, rules),
-            Carrier::Copied => flow(Awake::new(socket), shared, steps, rules),
-            Carrier::Discarded => flow(Discarding(Tcp(socket)), shared, steps, rules),
-            Carrier::PageCache(file) => {
+        let copies = self.copy_mode(setup, sends);
+        let copies = copies.map_err(|error| Failure::system(Code::FILE, &error))?;
+        Ok(Box::new(move |socket, shared, steps| match copies {
+            CopyMode::Copied if sends => flow(Tcp(socket), shared, steps, rules),
+            CopyMode::Copied => flow(Awake::new(socket), shared, steps, rules),
+            CopyMode::Discarded => flow(Discarding(Tcp(socket)), shared, steps, rules),
+            CopyMode::PageCache(file) => {
                 flow(FromPageCache::new(Tcp(socket), file), shared, steps, rules)
             }
-            Carrier::FromFile(file, most_bytes) => {
+            CopyMode::FromFile(file, most_bytes) => {
                 flow(FromFile::new(socket, file, most_bytes), shared, steps, rules)
             }
-            Carrier::IntoFile(file) => flow(IntoFile::new(socket, file), shared, steps, rules),
+            CopyMode::IntoFile(file) => flow(IntoFile::new(socket, file), shared, steps, rules),
         }))
     }
 
-    /// What carries the bytes of a stream over TCP. Each stream has its file opened for itself; one that is written is
+    /// How the bytes of a stream over TCP are copied. Each stream has its file opened for itself; one that is written is
     /// emptied first.
-    fn carrier(&self, setup: &Setup, sends: bool) -> io::Result<Carrier> {
+    fn copy_mode(&self, setup: &Setup, sends: bool) -> io::Result<CopyMode> {
         Ok(match (&setup.file, &self.page_cache) {
             (Some(path), _) if sends => {
                 let most_bytes = MOST_READ_BYTES / self.streams.max(1);
-                Carrier::FromFile(File::open(path)?, most_bytes.max(LEAST_READ_BYTES))
+                CopyMode::FromFile(File::open(path)?, most_bytes.max(LEAST_READ_BYTES))
             }
-            (Some(path), _) => Carrier::IntoFile(File::create(path)?),
-            (None, Some(file)) if sends => Carrier::PageCache(file.clone()),
-            (None, _) if !sends && setup.parameters.skip_rx_copy => Carrier::Discarded,
-            (None, _) => Carrier::Copied,
+            (Some(path), _) => CopyMode::IntoFile(File::create(path)?),
+            (None, Some(file)) if sends => CopyMode::PageCache(file.clone()),
+            (None, _) if !sends && setup.parameters.skip_rx_copy => CopyMode::Discarded,
+            (None, _) => CopyMode::Copied,
         })
     }
 
@@ -166,8 +166,8 @@ impl StreamPlan {
     }
 }
 
-/// What carries the bytes of a stream over TCP.
-enum Carrier {
+/// How the bytes of a stream over TCP are copied.
+enum CopyMode {
     /// The plain socket.
     Copied,
     Discarded,
@@ -197,8 +197,8 @@ fn pace(parameters: &Parameters) -> Option<Pace> {
 }
 
 fn calls_per_turn(streams: usize) -> u32 {
-    let crowd = u32::try_from(streams.div_ceil(FEW_STREAMS)).unwrap_or(u32::MAX);
-    (CALLS_PER_TURN / crowd.max(1)).max(1)
+    let shares = u32::try_from(streams.div_ceil(FEW_STREAMS)).unwrap_or(u32::MAX);
+    (CALLS_PER_TURN / shares.max(1)).max(1)
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl Gate {
     }
 
     /// Whether a token lets its bearer test. Whatever is wrong with it, the same is done: a bad
-    /// padding is decrypted to nothing, an unknown user has a password that nobody knows.
+    /// padding is decrypted to nothing, an unknown user has a random password.
     pub(super) fn lets_in(&self, sealed: &[u8], utc_ns: i64) -> bool {
         let mut plain = vec![0; 8192 / 8];
         let opened = match &self.key {
@@ -92,7 +92,7 @@ impl Gate {
         let skew_s = token.seconds.saturating_sub(utc_ns / SECOND_NS as i64).unsigned_abs();
         let in_time = skew_s <= u64::from(self.authority.time_skew_s);
         // The file is read for each test, so that it may change while the server runs.
-        // A line in another encoding is nobody's, and shuts nobody else out.
+        // A line that isn't UTF-8 names no user. The other lines stay valid.
         let users = fs::read(&self.authority.users_file).unwrap_or_default();
         let users = String::from_utf8_lossy(&users);
         let given = digest(&SHA256, format!("{{{}}}{}", token.user, token.password).as_bytes());

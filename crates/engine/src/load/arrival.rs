@@ -20,27 +20,26 @@ impl Load {
             && matches!(self.flows.get(flow as usize), Some(None))
     }
 
-    /// Whether the association is one of this load's and hasn't come yet.
-    pub(crate) fn lacks_association(&self, number: u32) -> bool {
+    /// Whether the QUIC socket is one of this load's and hasn't come yet.
+    pub(crate) fn lacks_quic_socket(&self, number: u32) -> bool {
         let is_quic = self.workload.transport == Transport::Quic;
-        let come = self.associations.come.get(number as usize).copied().unwrap_or(false);
-        is_quic && number < self.associations.most && !come
+        let come = self.quic_sockets.come.get(number as usize).copied().unwrap_or(false);
+        is_quic && number < self.quic_sockets.most && !come
     }
 
-    /// How many associations a client opens for its load over QUIC: one a shard.
-    pub(crate) fn associations(&self) -> u32 {
+    /// How many UDP sockets a client opens for its load over QUIC: one a shard.
+    pub(crate) fn quic_sockets(&self) -> u32 {
         u32::try_from(self.shards.len()).unwrap_or(u32::MAX)
     }
 
-    /// Adds an association, a connected UDP socket whose other end has proved itself, for a shard to
-    /// carry QUIC over.
-    pub(crate) fn add_association(&mut self, number: u32, socket: Socket) {
+    /// Adds a connected UDP socket whose peer's address is validated, for a shard to carry QUIC over.
+    pub(crate) fn add_quic_socket(&mut self, number: u32, socket: Socket) {
         let number = number as usize;
-        let associated = &mut self.associations.come;
-        if associated.len() <= number {
-            associated.resize(number + 1, false);
+        let arrived = &mut self.quic_sockets.come;
+        if arrived.len() <= number {
+            arrived.resize(number + 1, false);
         }
-        if let Some(come) = associated.get_mut(number) {
+        if let Some(come) = arrived.get_mut(number) {
             *come = true;
         }
         let index = number % self.shards.len().max(1);

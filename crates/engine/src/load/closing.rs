@@ -366,17 +366,17 @@ impl Load {
         moves
     }
 
-    /// Whether bytes or responses of the peer's have come since this was last asked; asked once a second, as
-    /// it looks at every flow.
-    pub(crate) fn hears_peer(&mut self, now_ns: u64) -> bool {
-        if !self.is_open() || now_ns < self.heard.0.saturating_add(SECOND_NS) {
+    /// Whether bytes or responses of the peer's have come since the last call. It looks at every flow, so it answers
+    /// once a second only.
+    pub(crate) fn peer_progressed(&mut self, now_ns: u64) -> bool {
+        if !self.is_open() || now_ns < self.peer_progress.0.saturating_add(SECOND_NS) {
             return false;
         }
         let come = self.flows.iter().flatten().fold(0, |sum: u64, flow| {
             let counts = flow.tally.counts();
             sum.wrapping_add(counts.received_bytes).wrapping_add(counts.transactions)
         });
-        let before = std::mem::replace(&mut self.heard, (now_ns, come));
+        let before = std::mem::replace(&mut self.peer_progress, (now_ns, come));
         before.1 != come
     }
 

@@ -92,7 +92,7 @@ pub(super) fn report(
     }
 }
 
-/// Where flows take turns: how many never had one, so that nobody takes a figure for one of all flows.
+/// Where flows take turns: how many never had one, so that no figure is taken for one of all flows.
 fn render_without_turn(load: &Load) -> Option<String> {
     load.workload.active_flows().filter(|_| load.asks())?;
     let idle = |flow: &&Arc<FlowShared>| flow.tally.transactions.value() == 0;

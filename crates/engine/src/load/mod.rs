@@ -48,7 +48,7 @@ use meter::Meter;
 pub(crate) use own_loop::Connections;
 pub(crate) use shards::RECEIVE_BYTES;
 pub use shards::client_threads;
-pub(crate) use spread::{Spread, associations, is_apart, most_associations, spread};
+pub(crate) use spread::{Spread, is_apart, most_quic_sockets, quic_sockets, spread};
 
 /// How often a load that is ending is looked at, and how much longer that is for each flow: a look
 /// asks all of them.
@@ -66,10 +66,10 @@ pub(crate) struct Load {
     /// Where the shards have file tables of their own.
     apart: Option<Apart>,
     shards: Vec<Shard>,
-    /// Each shard's: takes connections that come and go and that others accepted, or associations
-    /// that QUIC goes over.
+    /// Each shard's: takes connections that come and go and that others accepted, or UDP
+    /// sockets for QUIC.
     inlets: Vec<Sender<Socket>>,
-    associations: Associations,
+    quic_sockets: QuicSockets,
     /// What flows send from that have no bytes of their own.
     file: Option<PageCache>,
     flows: Vec<Option<Arc<FlowShared>>>,
@@ -94,7 +94,7 @@ pub(crate) struct Load {
     /// After so long without any movement a load that was stopped is given up.
     stall_ns: u64,
     /// When it was last asked whether the peer's bytes come, and the sum of them then.
-    heard: (u64, u64),
+    peer_progress: (u64, u64),
     /// Whether the client has said that it is done.
     peer_is_done: bool,
     /// How long what senders' sockets hold is awaited, once that is found out.
@@ -113,8 +113,8 @@ struct Apart {
     growth: Option<Growth>,
 }
 
-/// The associations of a load over QUIC, at the server.
-struct Associations {
+/// The UDP sockets of a load over QUIC, at the server.
+struct QuicSockets {
     /// Which have come.
     come: Vec<bool>,
     /// How many there may be.
@@ -182,9 +182,9 @@ impl Load {
             apart: spread.apart.then(Apart::default),
             shards: Vec::new(),
             inlets: Vec::new(),
-            associations: Associations {
+            quic_sockets: QuicSockets {
                 come: Vec::new(),
-                most: most_associations(workload, raise_open_files_limit()),
+                most: most_quic_sockets(workload, raise_open_files_limit()),
             },
             file: None,
             flows: standing,
@@ -199,7 +199,7 @@ impl Load {
             stopped_ns: None,
             moved: (0, 0),
             stall_ns: closing::STALL_NS,
-            heard: (0, 0),
+            peer_progress: (0, 0),
             peer_is_done: false,
             drain_ns: None,
             standstill: None,
@@ -378,7 +378,7 @@ fn spread_for(
     let flows = match connections {
         // What is handed over is in the shared table.
         Some(Connections::Quic(_)) => {
-            let shards = associations(workload, threads).max(1);
+            let shards = quic_sockets(workload, threads).max(1);
             return Ok(Spread { shards, apart: false });
         }
         Some(connections) if growth::grows(connections) => {

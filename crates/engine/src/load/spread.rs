@@ -27,17 +27,17 @@ pub(super) fn room_in_table(open_files: u64) -> u64 {
     open_files.saturating_sub(OTHERS_APART)
 }
 
-/// The most associations that a client opens for a load over QUIC. Where the plan leaves the number of threads to the
+/// The most UDP sockets that a client opens for a load over QUIC. Where the plan leaves the number of threads to the
 /// client there may be as many as any has, and no more than a quarter of a file table holds. Each is a socket in the
 /// table that all share.
-pub(crate) fn most_associations(workload: &Workload, open_files: u64) -> u32 {
+pub(crate) fn most_quic_sockets(workload: &Workload, open_files: u64) -> u32 {
     let untold = (open_files / 4).clamp(1, *THREADS.end()) as u32;
-    associations(workload, untold)
+    quic_sockets(workload, untold)
 }
 
-/// The associations of a load over QUIC that has so many threads unless its plan says otherwise: one for each, and no
+/// The UDP sockets of a load over QUIC that has so many threads unless its plan says otherwise: one for each, and no
 /// more than connections.
-pub(crate) fn associations(workload: &Workload, untold: u32) -> u32 {
+pub(crate) fn quic_sockets(workload: &Workload, untold: u32) -> u32 {
     let connections = match workload.kind {
         Kind::Connect { .. } => workload.flows,
         Kind::Stream { .. } | Kind::Rr { .. } => workload.quic_connections(),
@@ -96,19 +96,19 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_an_association_for_each_thread_and_no_more_than_connections() {
+    fn a_client_has_a_quic_socket_for_each_thread_and_no_more_than_connections() {
         let most = |flows, threads, open_files| {
             let mut workload = Workload { flows, ..Workload::rr(Transport::Quic) };
             workload.threading.threads = threads;
-            most_associations(&workload, open_files)
+            most_quic_sockets(&workload, open_files)
         };
         assert_eq!((most(100_000, Some(7), 20_000), most(5, Some(7), 20_000)), (7, 5));
         assert_eq!((most(100_000, None, 20_000), most(100_000, None, 1_024)), (1_024, 256));
         let mut shared = Workload { flows: 100, ..Workload::rr(Transport::Quic) };
         shared.quic.streams = 30;
-        assert_eq!(most_associations(&shared, 20_000), 4);
+        assert_eq!(most_quic_sockets(&shared, 20_000), 4);
         let connect = Workload { flows: 100, ..Workload::connect(Transport::Quic) };
-        assert_eq!(most_associations(&connect, 20_000), 100);
+        assert_eq!(most_quic_sockets(&connect, 20_000), 100);
     }
 
     #[test]

@@ -27,10 +27,10 @@ use crate::tally::Counts;
 
 /// How long one address is tried.
 const CONNECT: Duration = Duration::from_secs(5);
-/// A server of whose machine nothing is heard for so long is gone. A path that is down for a while
-/// ends no test, nor one whose queue somebody else's load fills.
+/// A server from whose machine no packet comes for so long is gone. A path that is down for a while
+/// ends no test, nor does one whose queue another load fills.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether somebody asked to stop.
+/// How often a request to stop is looked for.
 const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// A server that has finished closes within this time.
 const CLOSING_NS: u64 = 2 * SECOND_NS;
@@ -69,7 +69,7 @@ pub fn run(
 ///
 /// # Errors
 ///
-/// When nobody is there, and when this machine can't do what was asked for.
+/// When the server can't be reached, and when this machine can't do what was asked for.
 pub fn run_alone(
     remote: SocketAddr,
     plan: &TestPlan,
@@ -85,7 +85,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When nobody listens there, or the passphrase is too long for a message.
+    /// When the server's port is closed, or the passphrase is too long for a message.
     pub fn connect(plan: &ControlPlan, cancel: &Cancel) -> Result<Self, Error> {
         let form = if plan.short_messages { Form::Short } else { Form::Long };
         let most = form.message_bytes() - 9;
@@ -168,12 +168,12 @@ impl Client {
         }
     }
 
-    /// Says that there are no more tests, and waits until the server has heard.
+    /// Sends that there are no more tests, and waits until the server has read it.
     pub fn close(self) {
         self.control.close(if self.leaves_at_once { 0 } else { CLOSING_NS });
     }
 
-    /// The server is busy with something that nobody waits for any more.
+    /// The server is busy with a test whose results aren't awaited any more.
     pub(super) fn leave_at_once(&mut self) {
         self.leaves_at_once = true;
     }

@@ -12,7 +12,7 @@ use linerate_wire::netperf::client::ClientEvent;
 use linerate_wire::netperf::end::{PAD_NS, QUIET_NS};
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::Form;
-use linerate_wire::netperf::test::{Carrier, Length, Request, Results, Setup};
+use linerate_wire::netperf::test::{Length, Request, Results, Setup, Transport};
 use socket2::Socket;
 
 use super::address_beside;
@@ -35,11 +35,11 @@ use crate::load::Load;
 use crate::socket::tcp_figures;
 use crate::waker::Waker;
 
-/// How often it is looked whether somebody asked to stop.
+/// How often a request to stop is looked for.
 pub(super) const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// What was sent may take so long to arrive after the test.
 const DRAIN_NS: u64 = 60 * SECOND_NS;
-/// When somebody has asked to stop, a server that nobody can tell so is waited for no longer.
+/// After a request to stop, a server that can't be told so is waited for no longer.
 pub(super) const INTERRUPTED_NS: u64 = 6 * SECOND_NS;
 
 /// A test that is about to be made.
@@ -89,9 +89,9 @@ impl<'a> ClientTest<'a> {
         };
         let data_plan = data_plan(plan);
         let mut request = request(plan, v6)?;
-        let opened = data_plan.open(request.carrier, v6);
+        let opened = data_plan.open(request.transport, v6);
         let (socket, granted) = opened.map_err(|error| local_fault(&error))?;
-        if request.carrier == Carrier::Udp {
+        if request.transport == Transport::Udp {
             // Its port must be told the server.
             let bound = socket.bind(&local_address(plan, v6, remote).into());
             bound.map_err(|error| local_fault(&error))?;
@@ -101,7 +101,7 @@ impl<'a> ClientTest<'a> {
         let mut job = job(plan, &request, &granted, buffers(plan)?, client.is_some());
         let is_old =
             client.as_ref().is_some_and(|client| client.control.machine.form() == Form::Short);
-        if is_old && request.carrier == Carrier::Udp {
+        if is_old && request.transport == Transport::Udp {
             fit_old_server(&mut request, &mut job)?;
         }
         let socket = Some(socket);
@@ -135,7 +135,7 @@ impl<'a> ClientTest<'a> {
         let mut course = self.begin(server)?;
         self.conduct(&mut course, sink, cancel)?;
         let ended_ns = monotonic_ns();
-        // A peer may wait until nobody has the connection any more.
+        // A peer may wait until the connection is closed at this end.
         let tcp = self.observed.take().and_then(|socket| tcp_figures(socket.as_fd()));
         course.processors.iter_mut().for_each(Processors::end);
         let server_knows = self.server_knows();
@@ -193,9 +193,9 @@ impl<'a> ClientTest<'a> {
         }
     }
 
-    /// Whether the server hears of the end of data: the datagrams that say so may all be lost.
+    /// Whether the server learns of the end of data: all datagrams that mark the end may be lost.
     fn server_knows(&self) -> bool {
-        !self.job_is_connections() && self.request.carrier == Carrier::Tcp
+        !self.job_is_connections() && self.request.transport == Transport::Tcp
     }
 
     pub(super) fn job_is_connections(&self) -> bool {
@@ -233,7 +233,7 @@ impl<'a> ClientTest<'a> {
         // Connections that come and go make sockets of their own.
         let socket = self.socket.take().filter(|_| !self.job_is_connections());
         if let Some(socket) = &socket
-            && self.request.carrier == Carrier::Tcp
+            && self.request.transport == Transport::Tcp
         {
             self.bind(socket)?;
         }
@@ -249,18 +249,18 @@ impl<'a> ClientTest<'a> {
         load.open(began_ns);
         if let Some(socket) = socket {
             self.connect(&socket, server)?;
-            if self.plan.reads_tcp_info && self.request.carrier == Carrier::Tcp {
+            if self.plan.reads_tcp_info && self.request.transport == Transport::Tcp {
                 self.observed = socket.try_clone().ok();
             }
-            match (self.request.carrier, made) {
-                (Carrier::Udp, _) => {
+            match (self.request.transport, made) {
+                (Transport::Udp, _) => {
                     if self.job.says_end && self.job.task != Task::Receive {
                         self.end_socket = socket.try_clone().ok();
                     }
                     load.add_made(0, socket, plain_flow(&self.job));
                 }
-                (Carrier::Tcp, Some(made)) => load.add_made(0, socket, made),
-                (Carrier::Tcp, None) => load.add_stream(0, socket, None),
+                (Transport::Tcp, Some(made)) => load.add_made(0, socket, made),
+                (Transport::Tcp, None) => load.add_stream(0, socket, None),
             }
         }
         Ok(Course {
@@ -328,12 +328,12 @@ impl<'a> ClientTest<'a> {
                 // The datagrams that say the end may all be lost.
                 // And a peer that isn't a netserver never stops by itself.
                 let alone = self.client.is_none();
-                let ends_here = alone || self.request.carrier == Carrier::Udp;
+                let ends_here = alone || self.request.transport == Transport::Udp;
                 let pad_ns = if ends_here { 0 } else { PAD_NS };
                 Some(began_ns.saturating_add(u64::from(seconds) * SECOND_NS + pad_ns))
             }
             // What was sent has come soon after the server's word of it, or never will.
-            (Task::Receive, Length::Units(_)) if self.request.carrier == Carrier::Udp => {
+            (Task::Receive, Length::Units(_)) if self.request.transport == Transport::Udp => {
                 course.results.as_ref().map(|_| course.told_ns.saturating_add(QUIET_NS))
             }
             _ => None,

@@ -34,7 +34,7 @@ pub(super) fn set_patient(channel: &TcpChannel, patient: bool) {
     let _gone = channel.socket().set_tcp_user_timeout(silence);
 }
 
-/// How long ago the peer's machine was last heard; not known: just now.
+/// How long ago the last packet of the peer's machine came; unknown: just now.
 pub(super) fn unheard(channel: &TcpChannel) -> Duration {
     tcp_last_heard(channel.as_fd()).map_or(Duration::ZERO, |(ago, _)| ago)
 }

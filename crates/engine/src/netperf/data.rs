@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
-use linerate_wire::netperf::test::Carrier;
+use linerate_wire::netperf::test::Transport;
 use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -58,18 +58,18 @@ pub(super) struct Granted {
 const UNKNOWN_BYTES: u32 = 4096;
 
 impl Granted {
-    /// Bytes of a send that nobody asked for otherwise: what the socket's buffer holds.
-    pub(super) fn send_unit_bytes(&self, carrier: Carrier) -> u32 {
-        unit(self.send_buffer_bytes, carrier)
+    /// Default bytes of a send: what the socket's buffer holds.
+    pub(super) fn send_unit_bytes(&self, transport: Transport) -> u32 {
+        unit(self.send_buffer_bytes, transport)
     }
 
     /// Bytes of a receive, likewise.
-    pub(super) fn receive_unit_bytes(&self, carrier: Carrier) -> u32 {
-        unit(self.receive_buffer_bytes, carrier)
+    pub(super) fn receive_unit_bytes(&self, transport: Transport) -> u32 {
+        unit(self.receive_buffer_bytes, transport)
     }
 }
 
-/// Buffers in a ring that nobody asked for otherwise, as the original shows them: one more than fit
+/// Default number of buffers in a ring, as the original shows it: one more than fit
 /// the socket's buffer, and at least two.
 pub(super) fn ring(asked: u32, buffer_bytes: i32, unit_bytes: u32) -> i32 {
     if asked > 0 {
@@ -79,16 +79,16 @@ pub(super) fn ring(asked: u32, buffer_bytes: i32, unit_bytes: u32) -> i32 {
     (buffer_bytes.max(0) / unit_bytes).saturating_add(1).max(2)
 }
 
-fn unit(buffer_bytes: i32, carrier: Carrier) -> u32 {
+fn unit(buffer_bytes: i32, transport: Transport) -> u32 {
     let bytes = u32::try_from(buffer_bytes).ok().filter(|bytes| *bytes > 0);
-    let most = if carrier == Carrier::Udp { DATAGRAM_MAX_BYTES } else { u32::MAX };
+    let most = if transport == Transport::Udp { DATAGRAM_MAX_BYTES } else { u32::MAX };
     bytes.unwrap_or(UNKNOWN_BYTES).min(most)
 }
 
 impl DataPlan {
     /// A socket with all its options, not yet bound, and what the kernel made of it.
-    pub(super) fn open(&self, carrier: Carrier, v6: bool) -> io::Result<(Socket, Granted)> {
-        let (socket, priority, service) = self.make(carrier, v6)?;
+    pub(super) fn open(&self, transport: Transport, v6: bool) -> io::Result<(Socket, Granted)> {
+        let (socket, priority, service) = self.make(transport, v6)?;
         let granted = Granted {
             send_buffer_bytes: size(socket.send_buffer_size()),
             receive_buffer_bytes: size(socket.recv_buffer_size()),
@@ -100,11 +100,11 @@ impl DataPlan {
 
     /// The socket alone, for those that make many: every call counts. With it what became of its
     /// priority and its service.
-    pub(super) fn make(&self, carrier: Carrier, v6: bool) -> io::Result<(Socket, i32, i32)> {
+    pub(super) fn make(&self, transport: Transport, v6: bool) -> io::Result<(Socket, i32, i32)> {
         let domain = if v6 { Domain::IPV6 } else { Domain::IPV4 };
-        let (kind, protocol) = match carrier {
-            Carrier::Tcp => (Type::STREAM, Protocol::TCP),
-            Carrier::Udp => (Type::DGRAM, Protocol::UDP),
+        let (kind, protocol) = match transport {
+            Transport::Tcp => (Type::STREAM, Protocol::TCP),
+            Transport::Udp => (Type::DGRAM, Protocol::UDP),
         };
         let socket = Socket::new(domain, kind, Some(protocol))?;
         if let Some(bytes) = self.send_buffer_bytes {
@@ -113,7 +113,7 @@ impl DataPlan {
         if let Some(bytes) = self.receive_buffer_bytes {
             socket.set_recv_buffer_size(bytes as usize)?;
         }
-        if carrier == Carrier::Tcp {
+        if transport == Transport::Tcp {
             self.configure_stream(&socket)?;
         }
         if self.debug {
@@ -163,13 +163,13 @@ impl DataPlan {
     /// A socket that waits for its client: a listener, or one for datagrams. Says, too, where.
     pub(super) fn await_client(
         &self,
-        carrier: Carrier,
+        transport: Transport,
         address: SocketAddr,
     ) -> io::Result<(Socket, Granted, u16)> {
-        let (socket, granted) = self.open(carrier, address.is_ipv6())?;
+        let (socket, granted) = self.open(transport, address.is_ipv6())?;
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
-        if carrier == Carrier::Tcp {
+        if transport == Transport::Tcp {
             if self.defer_accept {
                 set_defer_accept(socket.as_fd(), true)?;
             }
@@ -197,7 +197,7 @@ fn outcome(asked: Option<u32>, set: impl FnOnce(u32) -> io::Result<()>) -> i32 {
     }
 }
 
-/// Where the first datagram that waits came from. One of somebody else's is dropped.
+/// Where the first datagram that waits came from. A datagram from another address is dropped.
 pub(super) fn first_sender(socket: &Socket, client: Option<IpAddr>) -> Option<SocketAddr> {
     loop {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;

@@ -7,7 +7,7 @@ use linerate_measure::dialect::{EndExtension, FlowExtension};
 use linerate_measure::report::{FlowReport, SocketFacts};
 use linerate_measure::sample::{DatagramCounts, Traffic};
 use linerate_measure::{EndReport, Role};
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Length, Part, Request, Results, Setup, Transport};
 
 use super::data::{Granted, ring};
 use super::job::{Job, Task};
@@ -63,7 +63,7 @@ fn client_report(plan: &TestPlan, job: &Job, measured: Measured) -> EndReport {
         report.flows.iter_mut().for_each(|flow| flow.error = None);
     }
     // A receiver of datagrams ends with the last of them, not with the timer that it waited for.
-    let waits = job.task == Task::Receive && job.carrier == Carrier::Udp;
+    let waits = job.task == Task::Receive && job.transport == Transport::Udp;
     let last_ns = report.flows.first().and_then(|flow| flow.to_ns).filter(|_| waits);
     report.elapsed_ns = last_ns.map_or(elapsed_ns, |last_ns| last_ns.min(elapsed_ns));
     let socket = report.flows.first().and_then(|flow| flow.socket.as_ref());
@@ -188,7 +188,7 @@ pub(super) fn complete_server(
         report.extension = Some(EndExtension::Netperf(Box::new(totals)));
     }
     let Some(flow) = report.flows.first_mut() else { return };
-    if request.carrier == Carrier::Udp && request.part == Part::Receive {
+    if request.transport == Transport::Udp && request.part == Part::Receive {
         flow.datagrams = Some(received_datagrams(counts.datagrams_received));
     }
     let mut totals =
@@ -230,9 +230,9 @@ fn add_results(
         _ => traffic(results.bytes_received, receive_calls),
     };
     (flow.from_ns, flow.to_ns) = (Some(0), Some(report.elapsed_ns));
-    flow.datagrams = match (job.carrier, job.task) {
-        (Carrier::Udp, Task::Send) => Some(received_datagrams(receive_calls)),
-        (Carrier::Udp, Task::Receive) => Some(DatagramCounts {
+    flow.datagrams = match (job.transport, job.task) {
+        (Transport::Udp, Task::Send) => Some(received_datagrams(receive_calls)),
+        (Transport::Udp, Task::Receive) => Some(DatagramCounts {
             sent: Some(send_calls),
             refused: Some(results.failed_sends.into()),
             ..DatagramCounts::default()
@@ -279,7 +279,7 @@ fn near(told: u32, ours: u64) -> u64 {
     told + turns * TURN
 }
 
-/// A figure of a socket: -1 says that nobody asked for it.
+/// A figure of a socket: -1 says that it was not asked for.
 pub(super) fn as_set(value: i32) -> Option<i32> {
     Some(value).filter(|value| *value != -1)
 }

@@ -5,7 +5,7 @@ use linerate_measure::step::{
     Transfer,
 };
 use linerate_measure::{Arrivals, Direction, End, Kind, Schedule, Transport, Variant, Workload};
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::netperf::test::{Length, Part, Request, Transport as TestTransport};
 
 use super::filling::dirt;
 use super::lives::{CLIENT_SILENCE_NS, SERVER_SILENCE_NS, life_at_server};
@@ -20,7 +20,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The part of one end in a test.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
-    pub(super) carrier: Carrier,
+    pub(super) transport: TestTransport,
     pub(super) task: Task,
     pub(super) length: Length,
     pub(super) request_bytes: u32,
@@ -63,7 +63,7 @@ impl Job {
     /// The server's, by a client's request. It sends and receives `unit_bytes` at a time.
     pub(super) fn of_server(request: &Request, unit_bytes: u32) -> Self {
         Self {
-            carrier: request.carrier,
+            transport: request.transport,
             task: match request.part {
                 Part::Send => Task::Send,
                 Part::Receive => Task::Receive,
@@ -79,7 +79,7 @@ impl Job {
             outstanding: 2,
             timeout_ns: None,
             movement: match request.part {
-                Part::Receive if request.no_copy && request.carrier == Carrier::Tcp => {
+                Part::Receive if request.no_copy && request.transport == TestTransport::Tcp => {
                     Movement::Splice
                 }
                 _ => Movement::Copy,
@@ -107,9 +107,9 @@ impl Job {
 
     /// What the load needs to know beside the steps.
     pub(super) fn workload(&self) -> Workload {
-        let transport = match self.carrier {
-            Carrier::Tcp => Transport::Tcp,
-            Carrier::Udp => Transport::Udp,
+        let transport = match self.transport {
+            TestTransport::Tcp => Transport::Tcp,
+            TestTransport::Udp => Transport::Udp,
         };
         let mut workload = match self.task {
             Task::Send => Workload::stream(Direction::Up, transport),
@@ -150,7 +150,7 @@ impl Job {
         workload
     }
 
-    /// The same for an end that somebody else stops.
+    /// The same for an end that something else stops.
     pub(super) fn endless_workload(&self) -> Workload {
         Workload { end: FOR_EVER, ..self.workload() }
     }
@@ -173,7 +173,7 @@ impl Job {
             return vec![Step::Accept(Box::new(self.churn(SERVER_SILENCE_NS)))];
         }
         let mut steps = self.steps();
-        if self.task == Task::Send && self.carrier == Carrier::Tcp {
+        if self.task == Task::Send && self.transport == TestTransport::Tcp {
             steps.truncate(1);
         }
         steps

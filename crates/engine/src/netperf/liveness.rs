@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use linerate_measure::Role;
-use linerate_wire::netperf::test::Carrier;
+use linerate_wire::netperf::test::Transport;
 
 use super::job::{Job, Task};
 use crate::clock::SECOND_NS;
@@ -37,11 +37,11 @@ pub(super) struct Liveness {
 impl Liveness {
     /// Of a test that begins now; this end does its part.
     pub(super) fn new(role: Role, job: &Job, now_ns: u64) -> Self {
-        let is_one_way = job.carrier == Carrier::Udp && job.task == Task::Send;
+        let is_one_way = job.transport == Transport::Udp && job.task == Task::Send;
         Self {
             // Sends wait for what was sent before to be acknowledged; paced ones fill the buffer first, which may
             // take them longer than any silence.
-            sent_shows: job.carrier == Carrier::Tcp && job.pacing.is_none(),
+            sent_shows: job.transport == Transport::Tcp && job.pacing.is_none(),
             silence_ns: match role {
                 _ if !is_one_way => SILENCE_NS,
                 Role::Client => ONE_WAY_SILENCE_NS,
@@ -87,15 +87,15 @@ mod tests {
 
     use super::*;
 
-    fn job(part: Part, carrier: Carrier) -> Job {
-        Job::of_server(&Request::new(part, carrier), 1)
+    fn job(part: Part, transport: Transport) -> Job {
+        Job::of_server(&Request::new(part, transport), 1)
     }
 
-    fn liveness(part: Part, carrier: Carrier) -> Liveness {
-        Liveness::new(Role::Server, &job(part, carrier), 0)
+    fn liveness(part: Part, transport: Transport) -> Liveness {
+        Liveness::new(Role::Server, &job(part, transport), 0)
     }
 
-    /// When it is lost of which nothing is heard, though data leaves all the time, in seconds.
+    /// When a silent peer is lost to which data leaves all the time, in seconds.
     fn lost_while_sending_s(mut liveness: Liveness) -> Option<u64> {
         let mut lost_at = |at_s: u64| {
             let counts = Counts { sent_bytes: at_s, ..Counts::default() };
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn a_peer_that_sends_packets_is_alive_whatever_moves() {
-        for (part, carrier) in [(Part::Receive, Carrier::Tcp), (Part::Send, Carrier::Udp)] {
-            let mut liveness = liveness(part, carrier);
+        for (part, transport) in [(Part::Receive, Transport::Tcp), (Part::Send, Transport::Udp)] {
+            let mut liveness = liveness(part, transport);
             let heard = |at_s: u64| at_s.min(5);
             assert!((0..2000).all(|at_s| {
                 let now_ns = at_s * SECOND_NS;
@@ -122,14 +122,14 @@ mod tests {
 
     #[test]
     fn silent_peer_is_lost_a_minute_after_its_data_stops() {
-        for (part, carrier) in [
-            (Part::Receive, Carrier::Udp),
-            (Part::Receive, Carrier::Tcp),
-            (Part::Send, Carrier::Tcp),
-            (Part::Answer, Carrier::Udp),
-            (Part::Accept, Carrier::Tcp),
+        for (part, transport) in [
+            (Part::Receive, Transport::Udp),
+            (Part::Receive, Transport::Tcp),
+            (Part::Send, Transport::Tcp),
+            (Part::Answer, Transport::Udp),
+            (Part::Accept, Transport::Tcp),
         ] {
-            let mut liveness = liveness(part, carrier);
+            let mut liveness = liveness(part, transport);
             let mut counts = Counts::default();
             let mut lost_at = |at_s: u64| {
                 if at_s <= 1000 {
@@ -141,13 +141,13 @@ mod tests {
                 }
                 liveness.is_lost(silent_for(at_s), &counts, at_s * SECOND_NS)
             };
-            assert_eq!((0..2000).find(|at_s| lost_at(*at_s)), Some(1060), "{part:?} {carrier:?}");
+            assert_eq!((0..2000).find(|at_s| lost_at(*at_s)), Some(1060), "{part:?} {transport:?}");
         }
     }
 
     #[test]
     fn datagrams_that_leave_are_no_sign() {
-        let job = job(Part::Send, Carrier::Udp);
+        let job = job(Part::Send, Transport::Udp);
         for (role, after_s) in [(Role::Client, 600), (Role::Server, 120)] {
             assert_eq!(lost_while_sending_s(Liveness::new(role, &job, 0)), Some(after_s));
         }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn paced_sends_that_a_buffer_takes_are_no_sign() {
         for role in [Role::Client, Role::Server] {
-            let mut job = job(Part::Send, Carrier::Tcp);
+            let mut job = job(Part::Send, Transport::Tcp);
             assert_eq!(lost_while_sending_s(Liveness::new(role, &job, 0)), None);
             job.pacing = Some((1, 1_000_000));
             assert_eq!(lost_while_sending_s(Liveness::new(role, &job, 0)), Some(60));

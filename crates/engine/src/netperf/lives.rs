@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use linerate_measure::step::{Close, Life};
-use linerate_wire::netperf::test::{Carrier, Part, Request};
+use linerate_wire::netperf::test::{Part, Request, Transport};
 use socket2::Socket;
 
 use super::client_test::ClientTest;
@@ -49,7 +49,7 @@ impl ClientTest<'_> {
         let plan = self.plan;
         let data_plan = self.data_plan.clone();
         let open = move |server: SocketAddr, blocks| {
-            let (socket, _, _) = data_plan.make(Carrier::Tcp, server.is_ipv6())?;
+            let (socket, _, _) = data_plan.make(Transport::Tcp, server.is_ipv6())?;
             if blocks { limit_blocking(&socket) } else { socket.set_nonblocking(true) }?;
             Ok(socket)
         };

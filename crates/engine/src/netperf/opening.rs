@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_wire::netperf::test::Carrier;
+use linerate_wire::netperf::test::Transport;
 use socket2::Socket;
 
 use super::address_beside;
@@ -17,9 +17,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 impl ClientTest<'_> {
     /// Connects the data socket.
     pub(super) fn connect(&self, socket: &Socket, server: SocketAddr) -> Result<(), Error> {
-        let connected = match self.request.carrier {
-            Carrier::Tcp => socket.connect_timeout(&server.into(), CONNECT),
-            Carrier::Udp => socket.connect(&server.into()),
+        let connected = match self.request.transport {
+            Transport::Tcp => socket.connect_timeout(&server.into(), CONNECT),
+            Transport::Udp => socket.connect(&server.into()),
         };
         // A shard that waits for several things at once, or for none, must not be kept by one of them.
         connected.and_then(|()| socket.set_nonblocking(true)).map_err(|source| Error::Io {

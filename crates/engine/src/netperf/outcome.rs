@@ -15,7 +15,7 @@ pub struct Outcome {
     pub server: EndReport,
     /// Whether the server told its counts; else its report has only what it granted.
     pub server_told: bool,
-    /// Whether somebody asked to stop before the end.
+    /// Whether a request to stop came before the end.
     pub interrupted: bool,
     /// What the kernel said of the one TCP connection when data was over, where it was asked.
     pub tcp: Option<TcpFigures>,

@@ -21,7 +21,7 @@ pub struct ControlPlan {
     pub local_interface: u32,
     /// The local port of the control connection; 0: the kernel's choice.
     pub local_port: u16,
-    /// What the server wants to hear before anything else (`-Z`).
+    /// The passphrase that the server requires first (`-Z`).
     pub passphrase: Option<String>,
     /// Speak in the 256-byte messages of netperf 2.5 and before, not the 656-byte ones of 2.6 and
     /// later.

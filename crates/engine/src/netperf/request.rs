@@ -2,7 +2,7 @@
 
 use linerate_measure::step::Movement;
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
-use linerate_wire::netperf::test::{Carrier, Family, Length, Part, Request, Rings};
+use linerate_wire::netperf::test::{Family, Length, Part, Request, Rings, Transport};
 
 use super::data::{DataPlan, Granted, ring};
 use super::filling::told;
@@ -24,7 +24,7 @@ const MOST_BURST: u32 = 65_535;
 /// What the server is asked for.
 pub(super) fn request(plan: &TestPlan, v6: bool) -> Result<Request, Error> {
     check(plan)?;
-    let carrier = carrier(plan);
+    let transport = transport(plan);
     let part = match plan.kind {
         TestKind::Send | TestKind::SendFile => Part::Receive,
         TestKind::Receive => Part::Send,
@@ -75,14 +75,14 @@ pub(super) fn request(plan: &TestPlan, v6: bool) -> Result<Request, Error> {
         fast_open: options.fast_open,
         fill_file: remote.fill_file.clone(),
         dirt: told(remote),
-        ..Request::new(part, carrier)
+        ..Request::new(part, transport)
     })
 }
 
-fn carrier(plan: &TestPlan) -> Carrier {
+fn transport(plan: &TestPlan) -> Transport {
     match plan.transport {
-        TestTransport::Tcp => Carrier::Tcp,
-        TestTransport::Udp => Carrier::Udp,
+        TestTransport::Tcp => Transport::Tcp,
+        TestTransport::Udp => Transport::Udp,
     }
 }
 
@@ -167,25 +167,25 @@ pub(super) fn job(
     buffers: Buffers,
     has_server: bool,
 ) -> Job {
-    let carrier = request.carrier;
+    let transport = request.transport;
     let task = match plan.kind {
         TestKind::Send | TestKind::SendFile => Task::Send,
         TestKind::Receive => Task::Receive,
         TestKind::RequestResponse => Task::Ask,
         TestKind::ConnectRequestResponse | TestKind::Connect => Task::Connections,
     };
-    let default_timeout_ns = Some(SECOND_NS).filter(|_| request.carrier == Carrier::Udp);
+    let default_timeout_ns = Some(SECOND_NS).filter(|_| request.transport == Transport::Udp);
     Job {
-        carrier,
+        transport,
         task,
         length: request.length,
         request_bytes: plan.request_bytes,
         response_bytes: plan.response_bytes,
         unit_bytes: match task {
             Task::Receive => {
-                plan.local.receive_bytes.unwrap_or_else(|| granted.receive_unit_bytes(carrier))
+                plan.local.receive_bytes.unwrap_or_else(|| granted.receive_unit_bytes(transport))
             }
-            _ => plan.local.send_bytes.unwrap_or_else(|| granted.send_unit_bytes(carrier)),
+            _ => plan.local.send_bytes.unwrap_or_else(|| granted.send_unit_bytes(transport)),
         },
         pacing: plan.local.pacing.map(|pacing| (pacing.burst, pacing.interval_us)),
         outstanding: plan.burst.saturating_add(1),
@@ -193,7 +193,7 @@ pub(super) fn job(
         buffers,
         send_width: match task {
             Task::Send => {
-                let bytes = plan.local.send_bytes.unwrap_or(granted.send_unit_bytes(carrier));
+                let bytes = plan.local.send_bytes.unwrap_or(granted.send_unit_bytes(transport));
                 let asked = plan.local.send_width.unwrap_or(0);
                 ring(asked, granted.send_buffer_bytes, bytes).cast_unsigned()
             }
@@ -201,7 +201,7 @@ pub(super) fn job(
         },
         movement: match plan.kind {
             TestKind::SendFile => Movement::Splice,
-            TestKind::Receive if plan.options.no_copy && request.carrier == Carrier::Tcp => {
+            TestKind::Receive if plan.options.no_copy && request.transport == Transport::Tcp => {
                 Movement::Splice
             }
             _ => Movement::Copy,

@@ -13,7 +13,7 @@ use socket2::Socket;
 use super::control::channel;
 use super::listening::{Listening, listen, listen_everywhere};
 use super::observer::Asked;
-use super::session::{ServerContext, Session, SessionEnd};
+use super::session::{ServedClient, ServerContext, SessionEnd};
 use crate::acceptor::{Accepted, SlotLimits, Slots, accept};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Serves clients, each in a thread of its own unless they are to come one after the other,
-    /// until somebody asks to stop.
+    /// until it is asked to stop.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Server {
             readable_until(self.listeners.iter().map(AsFd::as_fd), monotonic_ns() + LOOK_NS);
             for listener in &self.listeners {
                 match accept(listener) {
-                    Ok(Accepted::Gone | Accepted::Nobody) => {}
+                    Ok(Accepted::Gone | Accepted::Empty) => {}
                     Ok(Accepted::Client(socket, _)) if self.context.serial => {
                         self.serve_alone(socket, sink, cancel);
                     }
@@ -199,7 +199,7 @@ impl Server {
         }
     }
 
-    /// Serves one client, whose connection somebody else has accepted (inetd), to its end.
+    /// Serves one client, whose connection another process has accepted (inetd), to its end.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ fn session(
     socket: Socket,
     context: &Arc<ServerContext>,
     waker: Arc<Waker>,
-) -> Result<(Session, SocketAddr), Error> {
+) -> Result<(ServedClient, SocketAddr), Error> {
     let failed = |source| Error::Io {
         operation: "serve",
         address: "a client's connection".to_owned(),
@@ -242,5 +242,5 @@ fn session(
         return Err(failed(io::ErrorKind::NotConnected.into()));
     };
     let channel = channel(socket, SILENCE).map_err(failed)?;
-    Ok((Session::new(channel, (local, client), Arc::clone(context), waker), client))
+    Ok((ServedClient::new(channel, (local, client), Arc::clone(context), waker), client))
 }

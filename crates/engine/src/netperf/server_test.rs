@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use linerate_measure::{EndReport, FlowReport, Role, Sample};
 use linerate_wire::netperf::end::Watch;
 use linerate_wire::netperf::omni::refusal;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Length, Part, Request, Results, Setup, Transport};
 use rustix::net::RecvFlags;
 use socket2::Socket;
 
@@ -68,8 +68,8 @@ pub(super) struct ServerTest {
     marked_ns: Option<u64>,
     /// When the time was up, if it was.
     stopped_ns: Option<u64>,
-    /// Whether its client says when there is no more.
-    hears_end: bool,
+    /// Whether its client marks the end of its data.
+    gets_end_marker: bool,
 }
 
 impl ServerTest {
@@ -86,14 +86,14 @@ impl ServerTest {
         let address = context.address(&request);
         let client = Some(context.client.ip()).filter(|_| !context.other_addresses);
         if let (Some(asked), Some(client)) = (request.client_address, client)
-            && request.carrier == Carrier::Udp
+            && request.transport == Transport::Udp
             && asked != client
         {
             // An address that hasn't asked gets no datagrams.
             return Err(refusal::EACCES);
         }
         let plan = data_plan(&request);
-        let waiting = plan.await_client(request.carrier, address);
+        let waiting = plan.await_client(request.transport, address);
         let (socket, granted, data_port) = waiting.map_err(|error| number_of(&error))?;
         let unit_bytes = unit_bytes(&request, &granted);
         let mut job = Job::of_server(&request, unit_bytes);
@@ -122,7 +122,7 @@ impl ServerTest {
             processors: request.cpu.then(|| Processors::new(context.client, context.cpu_count)),
             marked_ns: None,
             stopped_ns: None,
-            hears_end: context.marks_end && !request.part.connects(),
+            gets_end_marker: context.marks_end && !request.part.connects(),
             job,
             request,
         };
@@ -134,7 +134,7 @@ impl ServerTest {
 
     /// A sender of datagrams doesn't wait for its client.
     fn begin_at_once(&mut self, client: SocketAddr) -> Result<(), i32> {
-        if self.request.carrier == Carrier::Udp && self.request.part == Part::Send {
+        if self.request.transport == Transport::Udp && self.request.part == Part::Send {
             if self.request.client_port == 0 {
                 return Err(refusal::EINVAL);
             }
@@ -198,7 +198,7 @@ impl ServerTest {
 
     /// Whether it may end because nothing more comes.
     fn ends_quietly(&self) -> bool {
-        !self.hears_end || self.watch.counts_datagrams()
+        !self.gets_end_marker || self.watch.counts_datagrams()
     }
 
     /// When to look at it again at the latest.
@@ -274,8 +274,8 @@ impl ServerTest {
             return;
         }
         let Some(socket) = &self.waiting else { return };
-        match self.request.carrier {
-            Carrier::Tcp => {
+        match self.request.transport {
+            Transport::Tcp => {
                 match accept_stream(socket, false) {
                     Ok(stream) => match self.make_load() {
                         Ok(mut load) => {
@@ -295,7 +295,7 @@ impl ServerTest {
                     Err(_) => self.stop(now_ns),
                 }
             }
-            Carrier::Udp => {
+            Transport::Udp => {
                 if let Some(peer) = first_sender(socket, self.client)
                     && self.begin_datagrams(peer).is_err()
                 {
@@ -342,7 +342,7 @@ impl ServerTest {
     /// What came of it.
     pub(super) fn conclude(mut self, now_ns: u64) -> Conclusion {
         // What ended by the client's sign went on until then.
-        let by_sign = self.stopped_ns.is_none() && self.hears_end;
+        let by_sign = self.stopped_ns.is_none() && self.gets_end_marker;
         let end = if by_sign { Processors::mark } else { Processors::end };
         self.processors.iter_mut().for_each(end);
         // Of a client that never came there is nothing to tell.
@@ -399,7 +399,7 @@ impl ServerTest {
 
     fn counted(&self, counts: &Counts, flow: Option<&FlowReport>) -> Results {
         let socket = flow.and_then(|flow| flow.socket.as_ref());
-        let over_udp = self.request.carrier == Carrier::Udp;
+        let over_udp = self.request.transport == Transport::Udp;
         // In bulk a call may move several; of requests and responses each has its own.
         let is_bulk = matches!(self.request.part, Part::Send | Part::Receive);
         let calls = |calls: u64, datagrams: u64| match over_udp && is_bulk {

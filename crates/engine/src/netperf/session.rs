@@ -19,7 +19,7 @@ use super::server::ServerOptions;
 use super::server_test::{Conclusion, ServerTest};
 use super::spinners::Spinners;
 use super::test_context::TestContext;
-use crate::acceptor::{Progress, Slot};
+use crate::acceptor::{ClientSlot, Progress};
 use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::control::{Lost, TcpChannel};
 use crate::event::{Observe, TestEnding};
@@ -74,7 +74,7 @@ pub(super) enum SessionEnd {
 }
 
 /// One client's session.
-pub(super) struct Session {
+pub(super) struct ServedClient {
     control: Control<Machine>,
     client: SocketAddr,
     local: SocketAddr,
@@ -90,7 +90,7 @@ pub(super) struct Session {
     idle_since_ns: u64,
 }
 
-impl Session {
+impl ServedClient {
     pub(super) fn new(
         channel: TcpChannel,
         (local, client): (SocketAddr, SocketAddr),
@@ -115,14 +115,18 @@ impl Session {
 
     /// Serves the client until it has finished, something has failed, others need its slot, or the
     /// server is to stop.
-    pub(super) fn run(mut self, stopping: &AtomicBool, mut slot: Option<Slot>) -> SessionEnd {
+    pub(super) fn run(mut self, stopping: &AtomicBool, mut slot: Option<ClientSlot>) -> SessionEnd {
         let (end, interrupts) = self.serve(stopping, &mut slot);
         self.end_cut_off(&end, interrupts);
         end
     }
 
     /// Likewise; also returns whether an end chose to stop a test under way.
-    fn serve(&mut self, stopping: &AtomicBool, slot: &mut Option<Slot>) -> (SessionEnd, bool) {
+    fn serve(
+        &mut self,
+        stopping: &AtomicBool,
+        slot: &mut Option<ClientSlot>,
+    ) -> (SessionEnd, bool) {
         let failed = |why: &str| (SessionEnd::Failed(why.to_owned()), false);
         loop {
             while let Some(event) = self.control.machine.poll_event() {

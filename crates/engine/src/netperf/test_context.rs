@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_wire::netperf::omni::DATAGRAM_MAX_BYTES;
-use linerate_wire::netperf::test::{Carrier, Family, Part, Request, Setup};
+use linerate_wire::netperf::test::{Family, Part, Request, Setup, Transport};
 
 use super::data::{DataPlan, Granted, ring};
 use super::job::{Job, Task};
@@ -40,7 +40,7 @@ impl TestContext {
         // A datagram socket that is bound to no address gets the kernel's choice when it is connected to
         // the client, which needn't be the one that the client sends to.
         let reached = Some(self.local.ip())
-            .filter(|local| request.carrier == Carrier::Udp && local.is_ipv6() == v6);
+            .filter(|local| request.transport == Transport::Udp && local.is_ipv6() == v6);
         let address = request.address.or(reached).unwrap_or_else(|| super::unspecified(v6));
         super::address_beside(address, request.port, self.local)
     }
@@ -51,7 +51,7 @@ impl TestContext {
 /// wish.
 fn unrouted(request: &Request) -> bool {
     let one_way = matches!(request.part, Part::Receive | Part::Send);
-    let may_be_habit = one_way && request.carrier == Carrier::Udp;
+    let may_be_habit = one_way && request.transport == Transport::Udp;
     !request.routed && !may_be_habit
 }
 
@@ -66,7 +66,7 @@ pub(super) fn data_plan(request: &Request) -> DataPlan {
         dont_fragment: request.dont_fragment,
         defer_accept: request.defer_accept,
         answers_fast_open: request.fast_open,
-        congestion: request.congestion.clone().filter(|_| request.carrier == Carrier::Tcp),
+        congestion: request.congestion.clone().filter(|_| request.transport == Transport::Tcp),
         priority: request.priority,
         service: request.service,
         ..DataPlan::default()
@@ -77,11 +77,15 @@ pub(super) fn data_plan(request: &Request) -> DataPlan {
 pub(super) fn unit_bytes(request: &Request, granted: &Granted) -> u32 {
     match request.part {
         Part::Send => {
-            request.send_bytes.map_or(granted.send_unit_bytes(request.carrier), |bytes| {
-                if request.carrier == Carrier::Udp { bytes.min(DATAGRAM_MAX_BYTES) } else { bytes }
+            request.send_bytes.map_or(granted.send_unit_bytes(request.transport), |bytes| {
+                if request.transport == Transport::Udp {
+                    bytes.min(DATAGRAM_MAX_BYTES)
+                } else {
+                    bytes
+                }
             })
         }
-        _ => request.receive_bytes.unwrap_or(granted.receive_unit_bytes(request.carrier)),
+        _ => request.receive_bytes.unwrap_or(granted.receive_unit_bytes(request.transport)),
     }
 }
 
@@ -128,7 +132,7 @@ pub(super) fn setup(
 
 #[cfg(test)]
 mod tests {
-    use linerate_wire::netperf::test::{Carrier, Family, Part, Request};
+    use linerate_wire::netperf::test::{Family, Part, Request, Transport};
 
     use super::{TestContext, data_plan};
 
@@ -147,30 +151,30 @@ mod tests {
 
     #[test]
     fn datagrams_are_awaited_where_the_control_connection_came() {
-        let at = |local: &str, carrier, family, address: Option<&str>| {
+        let at = |local: &str, transport, family, address: Option<&str>| {
             let address = address.map(|address| address.parse().unwrap());
-            let plain = Request::new(Part::Answer, carrier);
+            let plain = Request::new(Part::Answer, transport);
             let request = Request { family, address, port: 9, ..plain };
             context(local).address(&request).to_string()
         };
         let (v4, v6) = ("127.0.0.2:5", "[fe80::1%3]:5");
-        assert_eq!(at(v4, Carrier::Udp, Family::Any, None), "127.0.0.2:9");
-        assert_eq!(at(v4, Carrier::Udp, Family::V4, Some("127.0.0.3")), "127.0.0.3:9");
-        assert_eq!(at(v4, Carrier::Udp, Family::V6, None), "[::]:9");
-        assert_eq!(at(v4, Carrier::Tcp, Family::Any, None), "0.0.0.0:9");
-        assert_eq!(at(v6, Carrier::Udp, Family::V6, None), "[fe80::1%3]:9");
-        assert_eq!(at(v6, Carrier::Udp, Family::V4, None), "0.0.0.0:9");
+        assert_eq!(at(v4, Transport::Udp, Family::Any, None), "127.0.0.2:9");
+        assert_eq!(at(v4, Transport::Udp, Family::V4, Some("127.0.0.3")), "127.0.0.3:9");
+        assert_eq!(at(v4, Transport::Udp, Family::V6, None), "[::]:9");
+        assert_eq!(at(v4, Transport::Tcp, Family::Any, None), "0.0.0.0:9");
+        assert_eq!(at(v6, Transport::Udp, Family::V6, None), "[fe80::1%3]:9");
+        assert_eq!(at(v6, Transport::Udp, Family::V4, None), "0.0.0.0:9");
     }
 
     #[test]
     fn one_way_datagrams_are_routed_whatever_the_request_says() {
-        let unrouted = |part, carrier, routed| {
-            data_plan(&Request { routed, ..Request::new(part, carrier) }).unrouted
+        let unrouted = |part, transport, routed| {
+            data_plan(&Request { routed, ..Request::new(part, transport) }).unrouted
         };
-        assert!(!unrouted(Part::Receive, Carrier::Udp, false));
-        assert!(!unrouted(Part::Send, Carrier::Udp, false));
-        assert!(unrouted(Part::Answer, Carrier::Udp, false));
-        assert!(unrouted(Part::Receive, Carrier::Tcp, false));
-        assert!(!unrouted(Part::Answer, Carrier::Udp, true));
+        assert!(!unrouted(Part::Receive, Transport::Udp, false));
+        assert!(!unrouted(Part::Send, Transport::Udp, false));
+        assert!(unrouted(Part::Answer, Transport::Udp, false));
+        assert!(unrouted(Part::Receive, Transport::Tcp, false));
+        assert!(!unrouted(Part::Answer, Transport::Udp, true));
     }
 }

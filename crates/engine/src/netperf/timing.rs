@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use linerate_measure::step::{Movement, Step};
-use linerate_wire::netperf::test::Carrier;
+use linerate_wire::netperf::test::Transport;
 use socket2::Socket;
 
 use super::job::{Job, Task};
@@ -66,7 +66,7 @@ pub(super) fn stream_flow<S: ByteStream + 'static>(
 ///
 /// When a file to send can't be made in memory.
 pub(super) fn timed_flow(job: &Job) -> Result<Option<MakeFlow>, Error> {
-    if !job.times_calls || job.carrier != Carrier::Tcp {
+    if !job.times_calls || job.transport != Transport::Tcp {
         return Ok(None);
     }
     Ok(Some(match (job.task, job.movement) {

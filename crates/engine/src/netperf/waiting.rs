@@ -46,7 +46,7 @@ impl ClientTest<'_> {
     ///
     /// # Errors
     ///
-    /// When somebody asks to stop, and when the server waits no longer.
+    /// When a request to stop comes, and when the server waits no longer.
     pub(super) fn wait_as_asked(&mut self, cancel: &Cancel) -> Result<(), Error> {
         let until_ns = monotonic_ns() + u64::from(self.plan.wait_s) * SECOND_NS;
         while monotonic_ns() < until_ns {

@@ -36,7 +36,7 @@ const QUIET: Duration = Duration::from_millis(20);
 /// Something that a client tells as it happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// The server's port is closed, or so somebody says; the client goes on trying.
+    /// The server's port is closed, by an ICMP message that may be forged; the client goes on trying.
     Refused,
     /// The connection stands, so long after it began.
     Established {
@@ -91,13 +91,13 @@ pub fn run_client(
         let work = move || Client::new(plan, Teller::new(sender))?.run(stop);
         let spawned = thread::Builder::new().name("qperf".to_owned()).spawn_scoped(scope, work);
         let worker = spawned.map_err(|error| Error::no_thread(&error))?;
-        hear(&receiver, tell, || stop.store(cancel.requested(), Ordering::Relaxed));
+        pass_on_events(&receiver, tell, || stop.store(cancel.requested(), Ordering::Relaxed));
         worker.join().unwrap_or_else(|_| Err(Error::Host("the client's thread failed".to_owned())))
     })
 }
 
-/// Tells what a thread does until it has ended, and looks after something now and then.
-fn hear<T>(receiver: &Receiver<T>, tell: &mut dyn FnMut(T), look: impl Fn()) {
+/// Passes on a thread's events until it has ended, and calls `look` now and then.
+fn pass_on_events<T>(receiver: &Receiver<T>, tell: &mut dyn FnMut(T), look: impl Fn()) {
     loop {
         look();
         match receiver.recv_timeout(LOOK) {

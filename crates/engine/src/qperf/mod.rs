@@ -2,7 +2,7 @@
 //!
 //! [`run_client`] does what a [`ClientPlan`] says and returns what came out; a [`Server`] serves any number of
 //! connections. Each has one thread, which owns an [`Endpoint`](crate::transport::quic::Endpoint), and tells what
-//! happens over a bounded channel: output that nobody reads delays no packet. How it is printed is the
+//! happens over a bounded channel: output without a reader delays no packet. How it is printed is the
 //! program's.
 
 mod binding;
@@ -39,7 +39,7 @@ impl<T> Teller<T> {
     }
 
     fn tell(&mut self, event: T) {
-        // Nobody listens any more only when the program is ending.
+        // Fails only when the program is ending.
         if let Err(TrySendError::Full(_)) = self.sender.try_send(event) {
             self.dropped += 1;
         }

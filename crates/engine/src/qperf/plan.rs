@@ -21,7 +21,7 @@ use crate::transport::quic::{
 const PACKET_BYTES: u16 = 1_280;
 /// What the original counts an initial window's packet as, bytes.
 const WINDOW_PACKET_BYTES: u64 = 1_472;
-/// A connection that hears nothing for so long has ended.
+/// A connection on which no packet arrives for so long has ended.
 const IDLE: Duration = Duration::from_secs(30);
 /// Streams that a client may have open.
 const STREAMS: u32 = 100;
@@ -163,7 +163,7 @@ impl ClientPlan {
     ///
     /// Where this machine has no socket, or a log can't be written.
     pub(super) fn end(&self) -> Result<ClientEnd, Error> {
-        // Trains of packets that come are taken whole whatever is asked for: nobody sees that.
+        // Trains of packets that come are taken whole whatever is asked for; no output shows that.
         let settings = self.quic.settings();
         let session = self.session.as_deref().map(SessionFile::open).transpose()?;
         let mut tls = match &session {

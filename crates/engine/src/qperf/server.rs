@@ -379,7 +379,7 @@ impl Worker {
         }
     }
 
-    /// A connection that nobody was told of ends without a word.
+    /// A connection without a first event has no last one either.
     fn tell_closed(&mut self, binding: &Binding, close: Close) {
         let Some(number) = binding.number else { return };
         let total = binding.counts();

@@ -49,7 +49,7 @@ enum Stage {
     Closing,
 }
 
-struct Acceptor {
+struct QuicAcceptLoop {
     token: [u8; 16],
     script: Script,
     pattern: Bytes,
@@ -68,7 +68,7 @@ impl QuicAcceptor {
         let Ok(mut sockets) = Sockets::new(&quic, &workload, inlet) else {
             return shared.set_ended(Ending::default(), local);
         };
-        let mut acceptor = Acceptor {
+        let mut acceptor = QuicAcceptLoop {
             token: quic.token,
             script: Script::new(&step.life, &Buffers::default()),
             pattern: shared_pattern(&local.pattern),
@@ -79,7 +79,7 @@ impl QuicAcceptor {
         };
         let mut resumed = Vec::new();
         while local.phase() < Phase::Drained && !sockets.is_released() {
-            let _associations = sockets.take_new(waker);
+            let _new_sockets = sockets.take_new(waker);
             let more_in = sockets.take_in();
             while let Some((link, event)) = sockets.poll_event() {
                 acceptor.handle(link, event, &sockets, local);
@@ -98,7 +98,7 @@ impl QuicAcceptor {
     }
 }
 
-impl Acceptor {
+impl QuicAcceptLoop {
     fn handle(&mut self, link: Link, event: Event, sockets: &Sockets, local: &mut Local) {
         match event {
             Event::Accepted => {
@@ -122,7 +122,7 @@ impl Acceptor {
         let (script, tally) = (&mut self.script, &self.shared.tally);
         match one.advance(&self.token, script, &self.pattern, tally, local) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                // Until its opening is right nobody knows whose it is.
+                // Its test is unknown until its opening is right.
                 let has_lived = matches!(one.stage, Stage::Living(..));
                 let code = if has_lived { FAILED } else { FOREIGN };
                 one.connected.connection.borrow_mut().close(code, b"");

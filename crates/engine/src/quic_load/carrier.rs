@@ -93,7 +93,7 @@ impl Carrier for QuicCarrier {
     /// The carrier knows that itself.
     type Opening = ();
 
-    /// Nobody says again that there is something to do.
+    /// There is no second event for what is left to do.
     const OPERATIONS_PER_TURN: u32 = u32::MAX;
 
     fn open(

@@ -27,7 +27,7 @@ const MOST_REQUESTS_WAITING: usize = 4_096;
 pub(super) enum Holder {
     /// A flow's: its number among the slots, and its stream.
     Flow(usize, StreamId, Arc<FlowShared>),
-    /// Nobody's yet: its opening is on its way.
+    /// Of no flow yet: its opening is on its way.
     Arriving(ArrivingOpening),
     /// One that has asked for another, in the other direction, for the flow of this number.
     Asking(u32),

@@ -38,7 +38,7 @@ pub(crate) struct QuicFlows {
     pub(crate) inlet: Receiver<Socket>,
 }
 
-struct Carrier {
+struct FlowCarrier {
     quic: Quic,
     workload: Workload,
     pattern: Bytes,
@@ -50,8 +50,8 @@ struct Carrier {
     undelivered: usize,
     /// Flows that ended before they began.
     never_begun: usize,
-    /// Over which of its associations the client makes its connections.
-    association: Option<u32>,
+    /// Over which of its UDP sockets the client makes its connections.
+    socket: Option<u32>,
     /// How many of them don't stand yet.
     opening: usize,
 }
@@ -64,7 +64,7 @@ impl QuicFlows {
             Ok(sockets) => sockets,
             Err(error) => return end_all(&flows, &FlowError::new("io", &error.to_string()), local),
         };
-        let mut carrier = Carrier {
+        let mut carrier = FlowCarrier {
             pattern: shared_pattern(&local.pattern),
             quic,
             workload,
@@ -74,7 +74,7 @@ impl QuicFlows {
             carried: HashMap::new(),
             undelivered: 0,
             never_begun: 0,
-            association: None,
+            socket: None,
             opening: 0,
         };
         let mut seen = Phase::Hold;
@@ -122,11 +122,11 @@ impl QuicFlows {
     }
 }
 
-impl Carrier {
-    /// A new association: the client's end makes its connections over it.
+impl FlowCarrier {
+    /// A new UDP socket: the client's end makes its connections over it.
     fn begin(&mut self, number: u32) {
-        if self.is_client() && self.association.is_none() {
-            self.association = Some(number);
+        if self.is_client() && self.socket.is_none() {
+            self.socket = Some(number);
             // The next is then at the end.
             self.flows.reverse();
         }
@@ -135,7 +135,7 @@ impl Carrier {
     /// Begins connections, as many at a time as both ends can see through before they take each other
     /// for dead.
     fn open_connections(&mut self, sockets: &mut Sockets, local: &Local) {
-        while let Some(number) = self.association
+        while let Some(number) = self.socket
             && self.opening < OPENING_AT_ONCE
             && let Some(last) = self.flows.last()
         {
@@ -240,7 +240,7 @@ impl Carrier {
 
     /// The client's connection stands: each of its flows gets a stream, which it opens with the
     /// test's token. Where that has one direction and the flow needs the other, it asks for one, and ends when
-    /// the flow has: so the client stays until the server has heard of that.
+    /// the flow has: so the client stays until the server knows of that.
     fn open_flows(&mut self, place: Link, local: &Local) {
         let dir = self.dir();
         let Some(carried) = self.carried.get_mut(&place) else { return };
@@ -273,7 +273,7 @@ impl Carrier {
         }
     }
 
-    /// What doesn't show the test's token and a flow that nobody has is not of this load.
+    /// A stream belongs to this load only with the test's token and a free flow.
     fn read_opening(&mut self, place: Link, id: StreamId) {
         let Some(carried) = self.carried.get_mut(&place) else { return };
         let opening = match carried.read_opening(id) {

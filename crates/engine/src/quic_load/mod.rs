@@ -1,12 +1,12 @@
 //! Loads over QUIC.
 //!
-//! An *association* is a pair of UDP sockets that are connected to each other: the client's shard
-//! has one, and the server's end of it came into being as the flow of any load over UDP does, with
-//! a cookie and the test's token. So the kernel hands each packet to the shard that it is for, nobody
-//! else's packet comes there, and the address has proved itself before the first QUIC packet. Over
-//! it the shard makes or takes QUIC connections. A flow is a stream of one of them, and the steps and
-//! loops that carry it are those of every flow over a connection. Of connections that come and go each has one stream,
-//! and its life is that of such connections over TCP.
+//! Each shard of the client has a UDP socket that is connected to one of the server's. The server's socket
+//! is opened as the flow of any load over UDP is, with a cookie and the test's token. So the kernel hands
+//! each packet to the shard that it is for, packets from other addresses don't arrive there, and the address
+//! is validated before the first QUIC packet. Over its socket the shard makes or takes QUIC connections.
+//!
+//! A flow is a stream of one of these connections, with the steps and loops of every flow over a connection.
+//! A connection that comes and goes has one stream, and its life is that of such connections over TCP.
 
 mod acceptor;
 mod carrier;
@@ -38,7 +38,7 @@ pub(crate) use dialer::QuicDialer;
 pub(crate) use flows::QuicFlows;
 use sockets::Sockets;
 
-/// A connection that hears nothing for so long has ended: no client's death goes unseen for longer.
+/// A connection on which no packet arrives for so long has ended: a client's death is noticed by then.
 const IDLE: Duration = Duration::from_secs(4);
 /// A connection that waits says so this often.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);

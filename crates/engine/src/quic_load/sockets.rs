@@ -1,4 +1,4 @@
-//! The QUIC endpoint of one shard: it has as many sockets as the shard has associations.
+//! The QUIC endpoint of one shard: it has all UDP sockets of the shard.
 
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -26,9 +26,9 @@ pub(super) struct Sockets {
     inlet: Receiver<Socket>,
     pub(super) endpoint: Endpoint,
     spins: bool,
-    /// Whether no association and no flow can come any more: the load is over.
+    /// Whether no UDP socket and no flow can come any more: the load is over.
     closed: bool,
-    /// Whether somebody has rung, as the last wait found.
+    /// Whether the waker was used, as the last wait found.
     rung: bool,
     rounds: u32,
 }
@@ -56,7 +56,7 @@ impl Sockets {
         self.closed
     }
 
-    /// Takes the associations that have come; returns the number of the first one.
+    /// Takes the UDP sockets that have come; returns the number of the first one.
     pub(super) fn take_new(&mut self, waker: &Inlet) -> Option<u32> {
         self.rounds = self.rounds.wrapping_add(1);
         if !std::mem::take(&mut self.rung) && !self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
@@ -67,7 +67,7 @@ impl Sockets {
         self.closed |= matches!(waker.take(), Coming::Closed);
         let mut first = None;
         while let Ok(socket) = self.inlet.try_recv() {
-            // An association that can't be had never carries anything, which its flows' ends say.
+            // A socket that can't be had never carries anything, which its flows' ends say.
             first = first.or(self.endpoint.add(Arc::new(socket)).ok());
         }
         first
@@ -107,7 +107,7 @@ impl Sockets {
         self.endpoint.send_out().unwrap_or(false)
     }
 
-    /// Waits until there is something to do, until a timer is due, or for so long; nobody spins before the load
+    /// Waits until there is something to do, until a timer is due, or for so long; no thread spins before the load
     /// has begun.
     pub(super) fn wait(&mut self, at_most: Duration, waker: &Inlet, phase: Phase) {
         if !(self.spins && phase > Phase::Hold) {

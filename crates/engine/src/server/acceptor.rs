@@ -64,7 +64,7 @@ pub(super) struct Configurations {
 }
 
 /// The one thread that receives everybody.
-pub(super) struct Acceptor {
+pub(super) struct NativeAcceptor {
     pub(super) options: ServeOptions,
     pub(super) listener: Listener,
     pub(super) udp: UdpPort,
@@ -79,7 +79,7 @@ pub(super) struct Acceptor {
     pub(super) sink: Sink,
 }
 
-impl Acceptor {
+impl NativeAcceptor {
     pub(super) fn new(
         options: ServeOptions,
         listener: Socket,
@@ -176,7 +176,7 @@ impl Acceptor {
                 }
                 Ok(Accepted::Gone) => {}
                 Ok(Accepted::Short(_)) => return self.make_room(),
-                Ok(Accepted::Nobody) | Err(_) => return,
+                Ok(Accepted::Empty) | Err(_) => return,
             }
         }
     }

@@ -7,7 +7,7 @@ use linerate_measure::units::{render_duration_ns, render_rate};
 use linerate_measure::{Direction, End, Kind, Rate, Transport, Workload};
 use linerate_wire::native::message::RefusalCause;
 
-use crate::load::{is_apart, most_associations};
+use crate::load::{is_apart, most_quic_sockets};
 use crate::probe::processors;
 
 /// Descriptors that aren't flows': pending connections, control connections, shards. At most half of all.
@@ -71,7 +71,7 @@ impl Limits {
         let (flows, opened) = (workload.total_flows(), workload.opened_flows());
         if workload.transport == Transport::Quic {
             // Its flows share sockets, which are in the shared table; each flow takes memory all the same.
-            return (most_associations(workload, self.max_descriptors).into(), flows.into());
+            return (most_quic_sockets(workload, self.max_descriptors).into(), flows.into());
         }
         match self.most_coming_and_going(workload) {
             // Pending connections are counted apart.
@@ -171,7 +171,7 @@ impl Admission {
         }
     }
 
-    /// Whether a client's test runs that nobody else's may run beside.
+    /// Whether a client's test runs alone.
     pub(super) fn is_alone(&self, client: usize) -> bool {
         self.running.iter().any(|need| need.client == client && need.exclusive)
     }

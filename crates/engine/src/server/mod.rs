@@ -30,7 +30,7 @@ use crate::control::fingerprint;
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::socket::{HandedSockets, bind_datagram, listen, or_over_v4, plain};
-use acceptor::Acceptor;
+use acceptor::NativeAcceptor;
 
 /// What a server is told.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ impl ServeOptions {
 pub struct Server {
     address: SocketAddr,
     fingerprint: String,
-    acceptor: Acceptor,
+    acceptor: NativeAcceptor,
 }
 
 impl Server {
@@ -101,7 +101,7 @@ impl Server {
         let (listener, datagrams, address) = open_port(&options)?;
         let fingerprint = fingerprint(&options.identity.certificate_der);
         sink.offer(Event::Listening { address, fingerprint: fingerprint.clone() });
-        let acceptor = Acceptor::new(options, listener, datagrams, address, sink)?;
+        let acceptor = NativeAcceptor::new(options, listener, datagrams, address, sink)?;
         Ok(Self { address, fingerprint, acceptor })
     }
 

@@ -8,7 +8,7 @@ use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::server::ServerEvent;
 use linerate_wire::visible::visible_json;
 
-use super::acceptor::{Acceptor, Incoming};
+use super::acceptor::{Incoming, NativeAcceptor};
 use super::admission::Verdict;
 use super::test::Test;
 use crate::clock::{monotonic_ns, utc_ns};
@@ -23,7 +23,7 @@ use crate::quic_load::Quic;
 /// Connections that come and go: accepted before others have their turn.
 const MOST_ACCEPTED_AT_ONCE: u32 = 32;
 
-impl Acceptor {
+impl NativeAcceptor {
     pub(super) fn handle_events(&mut self, number: usize) {
         while let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
             && let Some(event) = control.poll_event()

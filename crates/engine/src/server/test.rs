@@ -21,7 +21,7 @@ use crate::waker::Waker;
 const SETUP_NS: u64 = 60 * SECOND_NS;
 /// The longest wait for a start time that a client names.
 const LONGEST_WAIT_NS: u64 = 3600 * SECOND_NS;
-/// The same of a client that measures alone: nobody else is served meanwhile.
+/// The same of a client that measures alone: no other client is served meanwhile.
 const LONGEST_WAIT_ALONE_NS: u64 = 60 * SECOND_NS;
 /// A load must have ended so long after its time is up.
 const ENDING_NS: u64 = 60 * SECOND_NS;
@@ -46,7 +46,7 @@ pub(super) struct Test {
     waker: Arc<Waker>,
     workload: Workload,
     max_time_ns: Option<u64>,
-    /// Whether nobody else measures meanwhile.
+    /// Whether no other client measures meanwhile.
     exclusive: bool,
     said_ready: bool,
     /// When to open the load (monotonic), once the client has asked.
@@ -116,7 +116,7 @@ impl Test {
 
     /// The load, while it lacks this flow.
     pub(super) fn load_lacking(&mut self, flow: u32) -> Option<&mut Load> {
-        self.load.as_mut().filter(|load| load.lacks(flow) || load.lacks_association(flow))
+        self.load.as_mut().filter(|load| load.lacks(flow) || load.lacks_quic_socket(flow))
     }
 
     /// The client wants the load to start. It is told at once when that will be.
@@ -200,7 +200,7 @@ impl Test {
             // What is left is for the report.
             self.expires_ns = now_ns.saturating_add(ENDING_NS);
         }
-        if load.hears_peer(now_ns) {
+        if load.peer_progressed(now_ns) {
             machine.handle_sign(now(), Sign::Life);
         }
         if let Some(sample) = load.tick(now_ns) {
@@ -284,8 +284,8 @@ impl Test {
     /// When `conduct` is next of use.
     pub(super) fn next_time(&self, now_ns: u64) -> u64 {
         let load = self.load.as_ref().and_then(|load| load.next_tick(now_ns));
-        let hears_ns = self.load.as_ref().map(|_| now_ns + SECOND_NS);
-        [load, hears_ns, self.opens_at_ns, self.cut_at_ns]
+        let progress_ns = self.load.as_ref().map(|_| now_ns + SECOND_NS);
+        [load, progress_ns, self.opens_at_ns, self.cut_at_ns]
             .into_iter()
             .flatten()
             .fold(self.expires_ns, u64::min)

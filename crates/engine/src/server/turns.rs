@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::acceptor::{Acceptor, Incoming};
+use super::acceptor::{Incoming, NativeAcceptor};
 use super::test::Test;
 use crate::acceptor::{Origin, Progress};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
@@ -12,7 +12,7 @@ const PENDING_TURN_NS: u64 = 10 * MILLISECOND_NS;
 /// A connection of a test usually sends its opening within this time.
 const SHORTAGE_NS: u64 = 250 * MILLISECOND_NS;
 
-impl Acceptor {
+impl NativeAcceptor {
     /// There is no descriptor for another connection. While a test waits for its connections, those accepted soon
     /// send their opening and leave the shared file table. Only if that takes too long, one is closed.
     pub(super) fn make_room(&mut self) {

@@ -99,7 +99,7 @@ impl UdpPort {
         let welcome = Handshake::Welcome(Welcome { flow: hello.flow, tag });
         self.say(&welcome, |message| socket.send(message).map(|_length| ()));
         if load.workload().transport == Transport::Quic {
-            load.add_association(hello.flow, socket);
+            load.add_quic_socket(hello.flow, socket);
         } else {
             load.add_datagrams(hello.flow, socket, tag);
         }

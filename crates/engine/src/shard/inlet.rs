@@ -193,7 +193,7 @@ fn take_descriptor(link: &OwnedFd, inbox: &Receiver<Parcel>) -> Coming {
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         match recvmsg(link, &mut [IoSliceMut::new(&mut number)], &mut control, flags) {
             Ok(message) if message.bytes == 0 => return Coming::Closed,
-            // Somebody wakes the shard; perhaps a flow has come behind that.
+            // The shard was woken; perhaps by a flow that has come.
             Ok(message) if message.bytes < number.len() => continue,
             Ok(_) => {}
             Err(Errno::AGAIN) => return Coming::Nothing,

@@ -118,7 +118,7 @@ pub(crate) struct Shard {
     vitals: Arc<Vitals>,
     thread: Thread,
     /// Comes when the flows have ended, before their sockets are closed: many take a while, for which
-    /// a conductor that has other clients to hear must not wait.
+    /// a conductor that has other clients must not wait.
     end: Receiver<ShardEnd>,
 }
 
@@ -203,8 +203,8 @@ impl Shard {
     fn release(&mut self) {
         self.wake();
         let Some(outlet) = self.outlet.take() else { return };
-        // The link's end is the last thing that a shard apart hears. One in the shared table
-        // hears its waker, after the channel has ended.
+        // The link's end is the last event of a shard apart. A shard in the shared table is woken by its
+        // waker, after the channel has ended.
         if let Outlet::Shared { inbox, waker } = outlet {
             drop(inbox);
             waker.wake();
@@ -320,7 +320,7 @@ fn run(
         latencies: local.latencies,
         pinning_error,
     };
-    // Nobody waits for it where the load was given up.
+    // Fails only if the load was given up.
     let _given_up = tell_end.send(end);
     drop(ended);
 }

@@ -53,7 +53,7 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
     let mut seen = Phase::Hold;
     loop {
         slots.run_queue(local);
-        // Looked at before the wait: after the last flow's end nobody may ring any more.
+        // Looked at before the wait: after the last flow's end the waker may not be used any more.
         if slots.ended() >= expected || (!open && slots.ended() >= slots.len()) {
             return slots;
         }
@@ -76,7 +76,7 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
         if take_events(poll.as_ref(), &mut events, timeout, &mut slots) {
             inlet.silence();
             open = take_new(inlet, sockets, &mut slots);
-            // Every arrival wakes the shard too, and that concerns nobody else.
+            // Every arrival wakes the shard too; the flows needn't know.
             let phase = local.phase();
             match (seen, phase) {
                 (Phase::Hold, Phase::Measure) => slots.handle_opening(),
@@ -88,7 +88,7 @@ pub(super) fn run(inlet: &Inlet, expected: usize, spinning: bool, local: &mut Lo
     }
 }
 
-/// Waits for events and hands them on; says whether somebody rang the shard's waker.
+/// Waits for events and hands them on; says whether the shard's waker was used.
 fn take_events(
     poll: Option<&OwnedFd>,
     events: &mut Vec<Event>,

@@ -32,7 +32,7 @@ enum Waiting {
     Nothing,
 }
 
-struct Slot {
+struct FlowSlot {
     flow: Box<dyn Drive>,
     waiting: Waiting,
     /// When the flow wants a turn at the latest.
@@ -47,7 +47,7 @@ struct Slot {
 /// The flows of a polled shard.
 #[derive(Default)]
 pub(crate) struct Slots {
-    slots: Vec<Slot>,
+    slots: Vec<FlowSlot>,
     queue: VecDeque<usize>,
     /// Flows that have received and are about to send.
     senders: Vec<usize>,
@@ -71,7 +71,7 @@ impl Slots {
     /// Adds a flow, due for its first turn; its index is the length before.
     pub(crate) fn add(&mut self, flow: Box<dyn Drive>) {
         let index = self.slots.len();
-        self.slots.push(Slot {
+        self.slots.push(FlowSlot {
             flow,
             waiting: Waiting::Turn,
             due_ns: u64::MAX,

@@ -116,7 +116,7 @@ pub(crate) struct Udp {
     /// Whether a send fails where a queue of this machine drops the datagram.
     tells_refusals: bool,
     /// Whether such a queue may stand before the peer: then datagrams that don't leave in trains leave one by one. Of
-    /// several with one call nobody says why the kernel has taken fewer.
+    /// several with one call the kernel doesn't say why it has taken fewer.
     is_queued: bool,
     sends_trains: bool,
     receives_trains: bool,

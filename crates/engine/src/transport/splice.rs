@@ -128,7 +128,7 @@ impl ByteStream for IntoNowhere {
         SINK.with(|kept| {
             let sink = kept.take().map_or_else(Sink::open, Ok)?;
             let moved = sink.fill(&self.0);
-            // One that failed half way isn't empty, and serves nobody any more.
+            // A pipe that failed half way isn't empty and is of no more use.
             match moved {
                 Ok(length) => sink.empty(length)?,
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! A way whose calls are timed, where somebody asks how long each takes.
+//! A way whose calls are timed, for tests that ask how long each call takes.
 
 use std::cell::RefCell;
 use std::io;

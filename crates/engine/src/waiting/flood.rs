@@ -88,7 +88,7 @@ mod tests {
     fn it_rests_once_datagrams_come_without_end() {
         let mut rests = after_awake_waits();
         assert!(wait_ns(&rests) >= REST_NS);
-        // Of what comes unasked for nobody has waited.
+        // A receiver of unrequested datagrams has not waited for any.
         rests.record_wait(true);
         rests.record_wait(true);
         assert_eq!(rests.awake_waits, AWAKE_WAITS + 1);

@@ -91,7 +91,7 @@ fn answer(error: clap::Error, arguments: &[OsString]) -> u8 {
     if !error.use_stderr() {
         return exit_code_of(print(&plain));
     }
-    // Styled where a terminal reads it. One that is closed hears nothing, and nothing is lost.
+    // Styled where a terminal reads it. If standard error is closed, the message is dropped.
     let _told = error.print();
     exit::USAGE
 }
@@ -129,7 +129,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit_code: u8,
-    /// None where there is nobody left to tell.
+    /// None if the reader has closed the pipe.
     text: Option<String>,
 }
 

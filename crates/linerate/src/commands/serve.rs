@@ -86,7 +86,7 @@ fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure
     })
 }
 
-/// A server serves on when nobody reads its log any more.
+/// A server goes on when its log has lost its reader.
 fn show(printer: &mut dyn Printer, event: &Event) {
     let text = printer.render_event(event);
     if !text.is_empty() {

@@ -11,7 +11,7 @@ use crate::state_directory::FileBeside;
 /// Why output did not come to its reader.
 #[derive(Debug)]
 pub enum Unwritten {
-    /// The reader closed the pipe: there is nobody left to tell.
+    /// The reader closed the pipe: no message is needed.
     ReaderGone,
     /// A sentence for the user.
     Failed(String),

@@ -147,7 +147,7 @@ impl Reporter {
         reporter
     }
 
-    /// A reporter of these parts. It asks `cancel` to stop once nobody can read the result.
+    /// A reporter of these parts. It asks `cancel` to stop once the result can't be read.
     pub fn new(
         printer: Box<dyn Printer>,
         destination: Destination,
@@ -243,7 +243,7 @@ impl Reporter {
     }
 }
 
-/// Tells the user on standard error. Where that is closed nobody listens, and nothing is lost.
+/// Tells the user on standard error. If that is closed, the message is dropped.
 pub(crate) fn narrate(text: &str) {
     if !text.is_empty() {
         let _ = io::stderr().write_all(text.as_bytes());

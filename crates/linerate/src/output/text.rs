@@ -22,7 +22,7 @@ pub(crate) use figures::{
 };
 use several::SeveralRuns;
 
-/// The columns of a screen that nobody knows.
+/// The columns of a screen of unknown width.
 const COLUMNS_UNLESS_TOLD: usize = 80;
 
 /// Prints text.

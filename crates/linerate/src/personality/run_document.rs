@@ -226,7 +226,7 @@ impl Records {
 }
 
 impl Drop for Records {
-    /// Waits until all is written, or until a request to stop finds that nobody reads.
+    /// Waits until all is written, or until a request to stop finds no reader.
     fn drop(&mut self) {
         self.sender = None;
         let Some(writing) = self.writing.take() else { return };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_wire::iperf3::COOKIE_BYTES;
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::omni::encode_request;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::netperf::test::{Length, Part, Request, Transport};
 
 use crate::conversation::connect;
 use crate::dialect::{Dialect, FLOOD, HONEST, Host, Process, Work};
@@ -36,7 +36,7 @@ fn first_words(dialect: Dialect) -> Vec<Vec<u8>> {
         Dialect::Native => vec![flood::greeting()],
         Dialect::Netperf => {
             let request = |part, length| {
-                let request = Request { length, ..Request::new(part, Carrier::Tcp) };
+                let request = Request { length, ..Request::new(part, Transport::Tcp) };
                 encode_request(Form::Long, &request, None).into_bytes()
             };
             vec![

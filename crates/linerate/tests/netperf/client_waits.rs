@@ -13,7 +13,7 @@ use linerate_engine::netperf::{
 };
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::omni;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Length, Part, Request, Results, Setup, Transport};
 
 use crate::server_process::{Ended, Netserver, value};
 use crate::service::{PATIENCE, Raw, Service};
@@ -68,7 +68,7 @@ fn arrivals_count_until_four_seconds_after_the_end_of_a_test() {
     let service = Service::start(None);
     let mut raw = Raw::connect(&service);
     let request =
-        Request { length: Length::Seconds(1), ..Request::new(Part::Receive, Carrier::Tcp) };
+        Request { length: Length::Seconds(1), ..Request::new(Part::Receive, Transport::Tcp) };
     let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
     let mut data = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
     data.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -90,29 +90,29 @@ fn arrivals_count_until_four_seconds_after_the_end_of_a_test() {
 fn a_server_whose_clients_data_never_comes_says_so_four_seconds_after_the_length() {
     let service = Service::start(None);
     let mut asked = Vec::new();
-    for (part, carrier) in [
-        (Part::Receive, Carrier::Tcp),
-        (Part::Send, Carrier::Tcp),
-        (Part::Answer, Carrier::Tcp),
-        (Part::AnswerOnce, Carrier::Tcp),
-        (Part::Accept, Carrier::Tcp),
-        (Part::Receive, Carrier::Udp),
-        (Part::Answer, Carrier::Udp),
+    for (part, transport) in [
+        (Part::Receive, Transport::Tcp),
+        (Part::Send, Transport::Tcp),
+        (Part::Answer, Transport::Tcp),
+        (Part::AnswerOnce, Transport::Tcp),
+        (Part::Accept, Transport::Tcp),
+        (Part::Receive, Transport::Udp),
+        (Part::Answer, Transport::Udp),
     ] {
         let began = Instant::now();
         let mut raw = Raw::connect(&service);
-        let plain = Request::new(part, carrier);
+        let plain = Request::new(part, transport);
         let request =
             Request { length: Length::Seconds(1), request_bytes: 1, response_bytes: 1, ..plain };
         omni::decode_setup(&raw.ask(&request)).unwrap();
-        asked.push((raw, began, part, carrier));
+        asked.push((raw, began, part, transport));
     }
-    for (mut raw, began, part, carrier) in asked {
+    for (mut raw, began, part, transport) in asked {
         let results = omni::decode_results(&raw.next(), false);
         let waited = began.elapsed();
-        assert_eq!(results.bytes_received, 0, "{part:?} {carrier:?}");
+        assert_eq!(results.bytes_received, 0, "{part:?} {transport:?}");
         let (least, most) = (Duration::from_secs(5), Duration::from_secs(20));
-        assert!((least..most).contains(&waited), "{part:?} {carrier:?}: {waited:?}");
+        assert!((least..most).contains(&waited), "{part:?} {transport:?}: {waited:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_engine::netperf::{Client, ControlPlan, TestEnd, TestKind, remote_errno};
 use linerate_wire::netperf::omni;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::netperf::test::{Length, Part, Request, Transport};
 
 use crate::service::{PATIENCE, Raw, Service, tcp};
 
@@ -33,7 +33,7 @@ fn many_clients_are_served_at_once() {
 fn a_test_that_never_ends_holds_up_nobody() {
     let service = Service::start(None);
     let mut raw = Raw::connect(&service);
-    let endless = Request { length: Length::Open, ..Request::new(Part::Send, Carrier::Tcp) };
+    let endless = Request { length: Length::Open, ..Request::new(Part::Send, Transport::Tcp) };
     let setup = omni::decode_setup(&raw.ask(&endless)).unwrap();
     let _unread = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
     let outcome = service.run(false, &tcp(TestKind::Send, TestEnd::Units(1000))).unwrap();
@@ -105,7 +105,8 @@ fn threads_and_sockets_end_with_their_client() {
     let service = Service::start(None);
     for (part, sends) in [(Part::Receive, true), (Part::Send, false), (Part::Answer, false)] {
         let mut raw = Raw::connect(&service);
-        let request = Request { length: Length::Seconds(1000), ..Request::new(part, Carrier::Tcp) };
+        let request =
+            Request { length: Length::Seconds(1000), ..Request::new(part, Transport::Tcp) };
         let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
         let mut data = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
         data.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -129,7 +130,7 @@ fn threads_and_sockets_of_udp_end_with_their_client() {
         let request = Request {
             length: Length::Seconds(1000),
             client_port: data.local_addr().unwrap().port(),
-            ..Request::new(part, Carrier::Udp)
+            ..Request::new(part, Transport::Udp)
         };
         let setup = omni::decode_setup(&raw.ask(&request)).unwrap();
         data.connect(("127.0.0.1", setup.data_port)).unwrap();

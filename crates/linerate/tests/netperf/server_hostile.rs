@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_engine::netperf::{TestEnd, TestKind};
 use linerate_wire::netperf::omni::{self, refusal};
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::netperf::test::{Length, Part, Request, Transport};
 
 use crate::server_process::Netserver;
 use crate::service::{PATIENCE, Raw, Service, tcp};
@@ -27,7 +27,7 @@ fn datagrams_go_only_to_the_clients_address() {
         client_address: Some(address.ip()),
         client_port: address.port(),
         length: Length::Seconds(1),
-        ..Request::new(Part::Send, Carrier::Udp)
+        ..Request::new(Part::Send, Transport::Udp)
     };
     let mut raw = Raw::connect(&service);
     assert_eq!(raw.ask(&request).second(), refusal::EACCES);
@@ -36,7 +36,7 @@ fn datagrams_go_only_to_the_clients_address() {
     let request = Request {
         response_bytes: 60_000,
         length: Length::Seconds(1),
-        ..Request::new(Part::Answer, Carrier::Udp)
+        ..Request::new(Part::Answer, Transport::Udp)
     };
     let setup = omni::decode_setup(&Raw::connect(&service).ask(&request)).unwrap();
     victim.send_to(&[1], ("127.0.0.1", setup.data_port)).unwrap();
@@ -66,7 +66,7 @@ fn sizes_beyond_all_memory_take_none() {
             request_bytes: most,
             response_bytes: most,
             length: Length::Seconds(1000),
-            ..Request::new(part, Carrier::Tcp)
+            ..Request::new(part, Transport::Tcp)
         };
         let mut raws: Vec<_> = (0..8).map(|_| Raw::connect(&service)).collect();
         for raw in &mut raws {
@@ -104,7 +104,7 @@ fn a_loop_of_connections_ends_with_its_client_whatever_it_waits_for() {
     await_threads(&server, idle);
     for is_silent in [true, false] {
         let mut raw = Raw::new(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
-        let setup = raw.ask(&Request::new(Part::AnswerOnce, Carrier::Tcp));
+        let setup = raw.ask(&Request::new(Part::AnswerOnce, Transport::Tcp));
         let setup = omni::decode_setup(&setup).unwrap();
         let mut data = TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
         await_threads(&server, |count| count > 3);
@@ -122,7 +122,7 @@ fn a_loop_of_connections_ends_with_its_client_whatever_it_waits_for() {
 fn a_silent_connection_fails_alone() {
     let server = Netserver::start("");
     let mut raw = Raw::new(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
-    let setup = raw.ask(&Request::new(Part::AnswerOnce, Carrier::Tcp));
+    let setup = raw.ask(&Request::new(Part::AnswerOnce, Transport::Tcp));
     let setup = omni::decode_setup(&setup).unwrap();
     let data = || TcpStream::connect(("127.0.0.1", setup.data_port)).unwrap();
     let (_silent, mut next) = (data(), data());
@@ -135,9 +135,9 @@ fn a_silent_connection_fails_alone() {
 fn a_server_that_was_closed_on_in_the_middle_waits_for_nobody() {
     let service = Service::start(None);
     for request in [
-        Request::new(Part::AnswerOnce, Carrier::Tcp),
-        Request::new(Part::Answer, Carrier::Udp),
-        Request { length: Length::Open, ..Request::new(Part::Receive, Carrier::Udp) },
+        Request::new(Part::AnswerOnce, Transport::Tcp),
+        Request::new(Part::Answer, Transport::Udp),
+        Request { length: Length::Open, ..Request::new(Part::Receive, Transport::Udp) },
     ] {
         let mut raw = Raw::connect(&service);
         let setup = omni::decode_setup(&raw.ask(&request)).unwrap();

@@ -10,7 +10,7 @@ use linerate_engine::netperf::{
 
 use linerate_wire::netperf::classic::Classic;
 use linerate_wire::netperf::message::Form;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::netperf::test::{Length, Part, Request, Transport};
 
 use crate::service::{PATIENCE, Service, tcp, udp};
 
@@ -169,7 +169,7 @@ fn one_connection_carries_many_tests_and_their_samples() {
 fn requests_of_before_2_6_end_without_a_word() {
     let service = Service::start(None);
     for length in [Length::Seconds(2), Length::Units(100)] {
-        let request = Request { length, cpu: true, ..Request::new(Part::Answer, Carrier::Tcp) };
+        let request = Request { length, cpu: true, ..Request::new(Part::Answer, Transport::Tcp) };
         let mut control = TcpStream::connect(service.address(false)).unwrap();
         control.set_read_timeout(Some(PATIENCE)).unwrap();
         let asked = Classic::Rr.encode_request(Form::Short, &request, None).into_bytes();

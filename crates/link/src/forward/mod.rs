@@ -154,7 +154,7 @@ impl Forwarder {
         ]
     }
 
-    /// Forwards until the time is over or somebody asks to stop, in the calling thread.
+    /// Forwards until the time is over or a request to stop comes, in the calling thread.
     ///
     /// # Errors
     ///

@@ -86,7 +86,7 @@ impl Associations {
                     association.last_ns = monotonic_ns();
                     path.offer(association.last_ns, Packet { bytes, length, tag });
                 }
-                // Also where nobody listens at the target: a datagram is lost then, as elsewhere.
+                // Also if the target's port is closed: a datagram is lost then, as elsewhere.
                 Err(_) => {
                     path.recycle(bytes);
                     return;

@@ -124,7 +124,7 @@ pub struct Counters {
     pub marked: u64,
     /// Refused by the system at the far end (an IP header that corruption has spoiled, say).
     pub undeliverable: u64,
-    /// Dropped by the system because the emulator didn't take them in time, seen by nobody else;
+    /// Dropped by the system because the emulator didn't take them in time, and counted nowhere else;
     /// absent where it isn't known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_before: Option<u64>,

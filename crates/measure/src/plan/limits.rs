@@ -62,7 +62,7 @@ pub const ACK_PACKETS: RangeInclusive<u64> = 1..=1_000;
 pub const ACK_REORDERING: RangeInclusive<u64> = 0..=1_000;
 /// How long it may keep one back: 1 ms, the least that it agrees to, to 1 s.
 pub const ACK_DELAY_NS: RangeInclusive<u64> = 1_000_000..=1_000_000_000;
-/// How long a QUIC connection may hear nothing: 100 ms to 10 min.
+/// The idle time-out of a QUIC connection: 100 ms to 10 min.
 pub const IDLE_NS: RangeInclusive<u64> = 100_000_000..=600 * 1_000_000_000;
 /// UDP payload of a QUIC packet: the least that every path must carry (RFC 9000, section 14), to what
 /// IPv4 can.

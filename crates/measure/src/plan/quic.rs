@@ -36,7 +36,7 @@ pub struct QuicOptions {
     /// How packets are spaced out.
     #[serde(skip_serializing_if = "Pacing::is_default")]
     pub pacing: Pacing,
-    /// A connection that hears nothing for so long has ended (RFC 9000, section 10.1); absent: 4 s.
+    /// A connection on which no packet arrives for so long has ended (RFC 9000, section 10.1); absent: 4 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_ns: Option<u64>,
     /// How long a receiver may keep an acknowledgement back, which it does no longer than the round trip

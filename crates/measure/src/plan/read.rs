@@ -1,4 +1,4 @@
-//! Plans that come as text: what `--dry-run` prints, or what somebody wrote.
+//! Plans that come as text: what `--dry-run` prints, or what a user wrote.
 
 use serde_json::{Map, Value};
 

@@ -146,7 +146,7 @@ fn connect(workload: &Workload, flow: u32) -> (Vec<Step>, Vec<Step>) {
     };
     let accept = Churn {
         end: StepEnd::Peer,
-        // While the client holds a connection open, its server hears nothing.
+        // While the client holds a connection open, it sends nothing to its server.
         timeout_ns: timeout_ns.saturating_add(hold_ns),
         schedule: None,
         life: life.mirrored(follows),

@@ -308,7 +308,7 @@ impl Text {
 }
 
 impl Life {
-    /// These steps, at full speed and with bytes that nobody looks at.
+    /// These steps, at full speed and without verification.
     pub fn new(steps: Vec<LifeStep>, close: Close) -> Self {
         Self {
             steps,
@@ -346,7 +346,7 @@ impl Life {
         })
     }
 
-    /// Whether it is nothing but sends and receives of fixed sizes, whose bytes nobody looks at.
+    /// Whether it is nothing but sends and receives of fixed sizes, whose bytes aren't verified.
     pub fn is_plain(&self) -> bool {
         let fixed = |step: &LifeStep| match step {
             LifeStep::Send { bytes } | LifeStep::Receive { bytes } => !bytes.is_range(),

@@ -56,7 +56,7 @@ pub fn judge(
 /// 1. An end whose report is missing, or that doesn't tell what it received, gives no reason.
 /// 2. Flows are compared with the workload's for iperf3 alone, which lists its streams.
 /// 3. iperf3 ends a test by bytes when they are sent, whatever has arrived.
-/// 4. Without a mark in each datagram nobody knows duplicates: more datagrams may arrive than were sent.
+/// 4. Without a mark in each datagram duplicates are unknown: more datagrams may arrive than were sent.
 /// 5. Latencies may be kept of a part of the transactions, or of none.
 pub fn judge_dialect(
     dialect: Dialect,

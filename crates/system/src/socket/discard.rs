@@ -1,4 +1,4 @@
-//! Received bytes that nobody wants.
+//! Received bytes that are discarded.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -102,7 +102,7 @@ pub fn listen_at(listener: &Socket, address: SocketAddr) -> io::Result<()> {
 pub fn bind_datagram(address: SocketAddr, device: Option<&str>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     prepare_listener(&socket, address, device)?;
-    // Nobody else's socket is there yet: a port that is taken is taken.
+    // None of our sockets is there yet: a port that is in use belongs to another program.
     socket.set_reuse_port(true)?;
     socket.bind(&address.into())?;
     Ok(socket)

@@ -60,7 +60,7 @@ impl Ends {
 pub struct Queues {
     /// Whether there is any queue, which may drop a datagram.
     pub some: bool,
-    /// Whether one of them cuts trains and tells nobody what became of their parts: tbf and taprio do so with trains
+    /// Whether one of them cuts trains and doesn't report what became of their parts: tbf and taprio do so with trains
     /// longer than their burst. Of an interface above others (VLAN, bond, bridge) its own are known alone.
     pub cut_trains: bool,
 }

@@ -76,7 +76,7 @@ mod tests {
                 assert_eq!(receive(socket), said);
             }
         }
-        // A number that no socket has, and a long header: somebody gets them.
+        // A number that no socket has, or a long header: any socket gets the packet.
         for from in &ports {
             for said in [[0x40, 0, 0, 1, 77, 7], [0xc0, 0, 0, 0, 1, 7]] {
                 from.send_to(&said, address).unwrap();

@@ -34,7 +34,7 @@ pub fn own_table(keep: Vec<Arc<OwnedFd>>) -> io::Result<Vec<OwnedFd>> {
     }
     close_between(from, RawFd::MAX)?;
     // SAFETY: each number is open in this thread's table, because it was kept open in the table
-    // that was copied, and nobody else owns it in this one.
+    // that was copied, and it has no other owner in this one.
     Ok(order.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
 }
 

@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// This end can't go on: the server hears that no more comes.
+    /// This end can't go on: the server gets the end of the test.
     pub fn give_up(&mut self) {
         if self.stage != Stage::Over {
             self.say(State::IperfDone);

@@ -80,7 +80,7 @@ pub struct Parameters {
     pub omit_s: u32,
     /// The second number of `-A`.
     pub server_affinity: Option<u32>,
-    /// `-t`, seconds; 0: the test ends by bytes or blocks, or when somebody ends it.
+    /// `-t`, seconds; 0: the test ends by bytes or blocks, or when a signal ends it.
     pub time_s: u32,
     /// `-n`; 0: none.
     pub num_bytes: u64,

@@ -23,13 +23,13 @@ pub enum ServerEvent {
     Ended,
     /// What the client counted: answer with [`Server::send_results`].
     Results(Box<Results>),
-    /// The client has heard all. The conversation is over.
+    /// The client has received all. The conversation is over.
     Done,
     /// The client was interrupted. The conversation is over.
     ClientTerminated,
     /// The client gives up, for reasons of its own, and says so in order. The conversation is over.
     Left,
-    /// The conversation is over and has failed. Where the client might still hear the reason, it is
+    /// The conversation is over and has failed. If the client may still receive the reason, it is
     /// among the bytes to write.
     Failed(Fault),
 }
@@ -231,7 +231,7 @@ impl Machine for Server {
     fn handle_end(&mut self, _now: Now) {
         match self.stage {
             Stage::Over => {}
-            // It has heard all there was.
+            // It has received all there was.
             Stage::Displaying => self.finish(),
             // It stood where a length was awaited, and none begins with its byte alone.
             _ if self.inbox.is_only(State::IperfDone.byte()) => self.leave(),

@@ -66,7 +66,7 @@ pub enum DatagramError {
         /// How many it takes.
         wanted_bytes: usize,
     },
-    /// The first byte is another kind's, or nobody's.
+    /// The first byte is another kind's, or of no kind.
     #[error("a datagram is of another kind or of none (0x{0:02x})")]
     Kind(u8),
     /// A reserved byte or flag is not zero.

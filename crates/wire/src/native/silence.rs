@@ -9,7 +9,7 @@ const RTT_LIMIT_NS: u64 = 5_000_000_000;
 /// dark for a moment.
 pub(super) const DARK_NS: u64 = 2_000_000_000;
 
-/// When the other end was last heard, and how far away it is.
+/// When a message of the other end last came, and how far away that end is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     heard_ns: u64,
@@ -23,7 +23,7 @@ impl Silence {
         Self { heard_ns: now_ns, rtt_ns: 0, was_dark: false }
     }
 
-    /// The other end was heard.
+    /// A message of the other end came.
     pub(super) fn record_heard(&mut self, now_ns: u64) {
         self.heard_ns = now_ns;
         self.was_dark = false;

@@ -8,7 +8,7 @@ use super::message::{Form, Message, code};
 use super::omni::{
     DATAGRAM_MAX_BYTES, buffer, family, family_number, port, refusal, size, unit, word,
 };
-use super::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Rings, Setup};
+use super::test::{Cpu, Dirt, Length, Part, Request, Results, Rings, Setup, Transport};
 
 /// A classic test, by the code of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,15 +137,15 @@ impl Classic {
         if let Some(what) = unsaid(request) {
             return Err(format!("netperf before 2.6 has no message for {what}: leave it out"));
         }
-        Ok(match (request.part, request.carrier) {
-            (Part::Receive, Carrier::Tcp) => Self::Stream,
-            (Part::Send, Carrier::Tcp) => Self::Maerts,
-            (Part::Answer, Carrier::Tcp) => Self::Rr,
-            (Part::AnswerOnce, Carrier::Tcp) => Self::Crr,
-            (Part::Accept, Carrier::Tcp) => Self::Cc,
-            (Part::Receive, Carrier::Udp) => Self::UdpStream,
-            (Part::Answer, Carrier::Udp) => Self::UdpRr,
-            (Part::Send | Part::AnswerOnce | Part::Accept, Carrier::Udp) => {
+        Ok(match (request.part, request.transport) {
+            (Part::Receive, Transport::Tcp) => Self::Stream,
+            (Part::Send, Transport::Tcp) => Self::Maerts,
+            (Part::Answer, Transport::Tcp) => Self::Rr,
+            (Part::AnswerOnce, Transport::Tcp) => Self::Crr,
+            (Part::Accept, Transport::Tcp) => Self::Cc,
+            (Part::Receive, Transport::Udp) => Self::UdpStream,
+            (Part::Answer, Transport::Udp) => Self::UdpRr,
+            (Part::Send | Part::AnswerOnce | Part::Accept, Transport::Udp) => {
                 let why = "netperf before 2.6 has no test in which the server sends datagrams";
                 return Err(why.to_owned());
             }
@@ -171,15 +171,15 @@ impl Classic {
         matches!(self, Self::Stream | Self::Maerts)
     }
 
-    fn part(self) -> (Part, Carrier) {
+    fn part(self) -> (Part, Transport) {
         match self {
-            Self::Stream => (Part::Receive, Carrier::Tcp),
-            Self::Maerts => (Part::Send, Carrier::Tcp),
-            Self::Rr => (Part::Answer, Carrier::Tcp),
-            Self::Crr => (Part::AnswerOnce, Carrier::Tcp),
-            Self::Cc => (Part::Accept, Carrier::Tcp),
-            Self::UdpStream => (Part::Receive, Carrier::Udp),
-            Self::UdpRr => (Part::Answer, Carrier::Udp),
+            Self::Stream => (Part::Receive, Transport::Tcp),
+            Self::Maerts => (Part::Send, Transport::Tcp),
+            Self::Rr => (Part::Answer, Transport::Tcp),
+            Self::Crr => (Part::AnswerOnce, Transport::Tcp),
+            Self::Cc => (Part::Accept, Transport::Tcp),
+            Self::UdpStream => (Part::Receive, Transport::Udp),
+            Self::UdpRr => (Part::Answer, Transport::Udp),
         }
     }
 
@@ -237,18 +237,19 @@ impl Classic {
     /// The error to answer with, see [`refusal`].
     pub fn decode_request(self, message: &Message) -> Result<Request, i32> {
         let layout = self.layout();
-        let (part, carrier) = self.part();
+        let (part, transport) = self.part();
         let number = |index| if index == NONE { 0 } else { message.i32_at(8 + 4 * index) };
         let buffer_at = |index| if index == NONE { Ok(None) } else { buffer(number(index)) };
         let asks = matches!(part, Part::Answer | Part::AnswerOnce);
-        let unit_at = |index| if asks { unit(number(index), carrier) } else { Ok(1) };
+        let unit_at = |index| if asks { unit(number(index), transport) } else { Ok(1) };
         let length = Length::of(number(layout.length));
         if self == Self::UdpStream && matches!(length, Length::Units(_)) {
             // No netperf has ever asked for it in this message: it had but a timer.
             return Err(refusal::EINVAL);
         }
         let receive_bytes = size(number(layout.receive))?;
-        if carrier == Carrier::Udp && receive_bytes.is_some_and(|bytes| bytes > DATAGRAM_MAX_BYTES)
+        if transport == Transport::Udp
+            && receive_bytes.is_some_and(|bytes| bytes > DATAGRAM_MAX_BYTES)
         {
             return Err(refusal::EMSGSIZE);
         }
@@ -268,7 +269,7 @@ impl Classic {
             cpu: number(layout.cpu) != 0,
             cpu_rate: cpu_rate.unwrap_or(0.0),
             no_copy: number(layout.no_copy) != 0,
-            ..Request::new(part, carrier)
+            ..Request::new(part, transport)
         })
     }
 

@@ -176,7 +176,7 @@ impl Client {
         if self.state == State::Over {
             return;
         }
-        // The code of results is what an earlier message left there: nobody may look at it.
+        // The code of results is what an earlier message left there, and means nothing.
         if message.second() != 0 {
             return self.fail(Fault::Remote { number: message.second() });
         }

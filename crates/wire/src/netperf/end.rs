@@ -1,6 +1,6 @@
 //! When a server's part of a test is over.
 
-use super::test::{Carrier, Length, Part, Request};
+use super::test::{Length, Part, Request, Transport};
 
 /// A server that waits for its client's data, or for its word, waits so much longer than the test is.
 pub const PAD_NS: u64 = 4 * SECOND_NS;
@@ -29,7 +29,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub struct Watch {
     part: Part,
-    carrier: Carrier,
+    transport: Transport,
     length: Length,
     /// Whether nothing on the wire says the end.
     unmarked: bool,
@@ -46,7 +46,7 @@ impl Watch {
     pub fn new(request: &Request, marks_end: bool, now_ns: u64) -> Self {
         Self {
             part: request.part,
-            carrier: request.carrier,
+            transport: request.transport,
             length: request.length,
             unmarked: !marks_end,
             answered_ns: now_ns,
@@ -86,7 +86,7 @@ impl Watch {
     /// Whether it ends with a number of what may be lost.
     pub fn counts_datagrams(&self) -> bool {
         let takes = matches!(self.part, Part::Receive | Part::Answer);
-        takes && self.carrier == Carrier::Udp && matches!(self.length, Length::Units(_))
+        takes && self.transport == Transport::Udp && matches!(self.length, Length::Units(_))
     }
 
     /// When the length of a test is over whose data has begun.
@@ -97,7 +97,7 @@ impl Watch {
 
     /// Whether the time in which it received what came after its length is part of the test.
     fn takes_late(&self) -> bool {
-        self.part == Part::Receive && self.carrier == Carrier::Tcp
+        self.part == Part::Receive && self.transport == Transport::Tcp
     }
 
     /// When the test is over, as far as can be said now; `None`: time doesn't tell.
@@ -143,14 +143,14 @@ impl Watch {
 mod tests {
     use super::*;
 
-    fn watch(part: Part, length: Length, carrier: Carrier, marks_end: bool) -> Watch {
-        let request = Request { length, ..Request::new(part, carrier) };
+    fn watch(part: Part, length: Length, transport: Transport, marks_end: bool) -> Watch {
+        let request = Request { length, ..Request::new(part, transport) };
         Watch::new(&request, marks_end, 10 * SECOND_NS)
     }
 
     /// The same, whose data began two seconds later.
-    fn begun(part: Part, carrier: Carrier, marks_end: bool) -> Watch {
-        let mut watch = watch(part, Length::Seconds(3), carrier, marks_end);
+    fn begun(part: Part, transport: Transport, marks_end: bool) -> Watch {
+        let mut watch = watch(part, Length::Seconds(3), transport, marks_end);
         watch.handle_connection(12 * SECOND_NS);
         watch
     }
@@ -158,36 +158,36 @@ mod tests {
     #[test]
     fn wait_for_the_end_marker_is_four_seconds_longer_than_the_test() {
         let parts = [
-            (Part::Receive, Carrier::Tcp),
-            (Part::Receive, Carrier::Udp),
-            (Part::Answer, Carrier::Tcp),
-            (Part::Answer, Carrier::Udp),
+            (Part::Receive, Transport::Tcp),
+            (Part::Receive, Transport::Udp),
+            (Part::Answer, Transport::Tcp),
+            (Part::Answer, Transport::Udp),
         ];
-        for (part, carrier) in parts {
-            let watch = begun(part, carrier, true);
-            assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS), "{part:?} {carrier:?}");
+        for (part, transport) in parts {
+            let watch = begun(part, transport, true);
+            assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS), "{part:?} {transport:?}");
         }
     }
 
     #[test]
     fn late_arrivals_do_not_prolong_the_wait() {
-        for carrier in [Carrier::Tcp, Carrier::Udp] {
-            let mut watch = begun(Part::Receive, carrier, true);
+        for transport in [Transport::Tcp, Transport::Udp] {
+            let mut watch = begun(Part::Receive, transport, true);
             watch.handle_count(5, 18 * SECOND_NS);
-            assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS), "{carrier:?}");
+            assert_eq!(watch.over_at_ns(), Some(19 * SECOND_NS), "{transport:?}");
         }
     }
 
     #[test]
     fn counted_time_ends_with_the_last_arrival() {
-        let mut watch = begun(Part::Receive, Carrier::Tcp, true);
+        let mut watch = begun(Part::Receive, Transport::Tcp, true);
         watch.handle_count(5, 18 * SECOND_NS);
         assert_eq!(watch.waits_from_ns(), Some(18 * SECOND_NS));
         // It came until the end.
         watch.handle_count(6, 19 * SECOND_NS);
         assert_eq!(watch.waits_from_ns(), Some(19 * SECOND_NS));
-        for (part, carrier) in [(Part::Receive, Carrier::Udp), (Part::Answer, Carrier::Tcp)] {
-            let mut watch = begun(part, carrier, true);
+        for (part, transport) in [(Part::Receive, Transport::Udp), (Part::Answer, Transport::Tcp)] {
+            let mut watch = begun(part, transport, true);
             watch.handle_count(5, 18 * SECOND_NS);
             assert_eq!(watch.waits_from_ns(), Some(15 * SECOND_NS));
         }
@@ -196,11 +196,11 @@ mod tests {
     #[test]
     fn no_wait_for_a_sign_follows_where_none_comes_or_time_ends_nothing() {
         let watches = [
-            begun(Part::Send, Carrier::Tcp, true),
-            begun(Part::AnswerOnce, Carrier::Tcp, true),
-            begun(Part::Receive, Carrier::Udp, false),
-            watch(Part::Receive, Length::Seconds(3), Carrier::Udp, true),
-            watch(Part::Receive, Length::Open, Carrier::Udp, true),
+            begun(Part::Send, Transport::Tcp, true),
+            begun(Part::AnswerOnce, Transport::Tcp, true),
+            begun(Part::Receive, Transport::Udp, false),
+            watch(Part::Receive, Length::Seconds(3), Transport::Udp, true),
+            watch(Part::Receive, Length::Open, Transport::Udp, true),
         ];
         for watch in watches {
             assert_eq!(watch.waits_from_ns(), None, "{watch:?}");
@@ -209,25 +209,25 @@ mod tests {
 
     #[test]
     fn a_sender_sends_for_its_length() {
-        assert_eq!(begun(Part::Send, Carrier::Tcp, true).over_at_ns(), Some(15 * SECOND_NS));
+        assert_eq!(begun(Part::Send, Transport::Tcp, true).over_at_ns(), Some(15 * SECOND_NS));
     }
 
     #[test]
     fn a_test_whose_data_never_begins_ends_four_seconds_after_its_length() {
         let parts = [Part::Send, Part::Receive, Part::Answer, Part::AnswerOnce, Part::Accept];
-        for (part, carrier) in parts
+        for (part, transport) in parts
             .into_iter()
-            .flat_map(|part| [Carrier::Tcp, Carrier::Udp].map(|carrier| (part, carrier)))
+            .flat_map(|part| [Transport::Tcp, Transport::Udp].map(|transport| (part, transport)))
         {
             for marks_end in [true, false] {
                 let over_s = |length: Length| {
-                    let over_ns = watch(part, length, carrier, marks_end).over_at_ns();
+                    let over_ns = watch(part, length, transport, marks_end).over_at_ns();
                     over_ns.map(|over_ns| over_ns / SECOND_NS - 10)
                 };
-                assert_eq!(over_s(Length::Seconds(3)), Some(7), "{part:?} {carrier:?}");
-                assert_eq!(over_s(Length::Seconds(200)), Some(204), "{part:?} {carrier:?}");
-                assert_eq!(over_s(Length::Units(3)), Some(120), "{part:?} {carrier:?}");
-                assert_eq!(over_s(Length::Open), Some(120), "{part:?} {carrier:?}");
+                assert_eq!(over_s(Length::Seconds(3)), Some(7), "{part:?} {transport:?}");
+                assert_eq!(over_s(Length::Seconds(200)), Some(204), "{part:?} {transport:?}");
+                assert_eq!(over_s(Length::Units(3)), Some(120), "{part:?} {transport:?}");
+                assert_eq!(over_s(Length::Open), Some(120), "{part:?} {transport:?}");
             }
         }
     }
@@ -236,7 +236,7 @@ mod tests {
     fn a_test_that_begins_late_has_its_whole_length() {
         for part in [Part::Send, Part::Receive, Part::Answer, Part::AnswerOnce, Part::Accept] {
             for marks_end in [true, false] {
-                let mut watch = watch(part, Length::Seconds(3), Carrier::Tcp, marks_end);
+                let mut watch = watch(part, Length::Seconds(3), Transport::Tcp, marks_end);
                 watch.handle_connection(16 * SECOND_NS);
                 assert!(watch.over_at_ns() >= Some(19 * SECOND_NS), "{part:?} {marks_end}");
             }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn connections_end_early_when_none_comes_and_never_before_their_length() {
-        let mut watch = begun(Part::AnswerOnce, Carrier::Tcp, true);
+        let mut watch = begun(Part::AnswerOnce, Transport::Tcp, true);
         watch.handle_count(5, 13 * SECOND_NS);
         assert_eq!(watch.over_at_ns(), Some(15 * SECOND_NS));
         watch.handle_count(6, 15 * SECOND_NS);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_number_of_connections_ends_when_it_is_reached() {
-        let mut watch = watch(Part::Accept, Length::Units(3), Carrier::Tcp, true);
+        let mut watch = watch(Part::Accept, Length::Units(3), Transport::Tcp, true);
         watch.handle_connection(11 * SECOND_NS);
         watch.handle_count(2, 12 * SECOND_NS);
         assert_eq!(watch.over_at_ns(), None);
@@ -267,20 +267,20 @@ mod tests {
 
     #[test]
     fn datagrams_without_a_sign_end_early_too() {
-        let mut watch = begun(Part::Receive, Carrier::Udp, false);
+        let mut watch = begun(Part::Receive, Transport::Udp, false);
         watch.handle_count(9, 15 * SECOND_NS);
         assert_eq!(watch.over_at_ns(), Some(15 * SECOND_NS + QUIET_NS));
     }
 
     #[test]
     fn requests_without_a_sign_end_early_or_with_their_number() {
-        let mut timed = begun(Part::Answer, Carrier::Tcp, false);
+        let mut timed = begun(Part::Answer, Transport::Tcp, false);
         timed.handle_count(9, 14 * SECOND_NS);
         assert_eq!(
             (timed.over_at_ns(), timed.changed_ns()),
             (Some(15 * SECOND_NS), 14 * SECOND_NS)
         );
-        let mut counted = watch(Part::Answer, Length::Units(3), Carrier::Tcp, false);
+        let mut counted = watch(Part::Answer, Length::Units(3), Transport::Tcp, false);
         counted.handle_connection(11 * SECOND_NS);
         counted.handle_count(2, 12 * SECOND_NS);
         assert_eq!(counted.over_at_ns(), None);
@@ -292,7 +292,7 @@ mod tests {
     fn a_number_of_datagrams_that_is_never_reached_ends_in_silence() {
         for part in [Part::Receive, Part::Answer] {
             for marks_end in [true, false] {
-                let mut watch = watch(part, Length::Units(3), Carrier::Udp, marks_end);
+                let mut watch = watch(part, Length::Units(3), Transport::Udp, marks_end);
                 watch.handle_connection(50 * SECOND_NS);
                 assert_eq!(watch.over_at_ns(), Some(70 * SECOND_NS), "{part:?} {marks_end}");
                 watch.handle_count(2, 60 * SECOND_NS);
@@ -300,16 +300,16 @@ mod tests {
             }
         }
         // TCP loses nothing, and a sender needs no sign.
-        for (part, carrier) in [(Part::Answer, Carrier::Tcp), (Part::Send, Carrier::Udp)] {
-            let mut watch = watch(part, Length::Units(3), carrier, true);
+        for (part, transport) in [(Part::Answer, Transport::Tcp), (Part::Send, Transport::Udp)] {
+            let mut watch = watch(part, Length::Units(3), transport, true);
             watch.handle_connection(11 * SECOND_NS);
-            assert_eq!(watch.over_at_ns(), None, "{part:?} {carrier:?}");
+            assert_eq!(watch.over_at_ns(), None, "{part:?} {transport:?}");
         }
     }
 
     #[test]
     fn a_test_without_a_length_waits_for_its_connection_only() {
-        let mut watch = watch(Part::Receive, Length::Open, Carrier::Tcp, true);
+        let mut watch = watch(Part::Receive, Length::Open, Transport::Tcp, true);
         assert_eq!(watch.over_at_ns(), Some(130 * SECOND_NS));
         watch.handle_connection(11 * SECOND_NS);
         assert_eq!(watch.over_at_ns(), None);

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::message::{Form, Message, code};
-use super::test::{Carrier, Cpu, Dirt, Family, Length, Part, Request, Results, Rings, Setup};
+use super::test::{Cpu, Dirt, Family, Length, Part, Request, Results, Rings, Setup, Transport};
 
 /// What a server answers a request with that makes no sense, or that it doesn't do: an error of
 /// errno(3) with Linux's numbers.
@@ -75,10 +75,10 @@ pub(super) fn port(number: u32) -> Result<u16, i32> {
 }
 
 /// A size of requests or responses.
-pub(super) fn unit(number: i32, carrier: Carrier) -> Result<u32, i32> {
+pub(super) fn unit(number: i32, transport: Transport) -> Result<u32, i32> {
     match u32::try_from(number) {
         Ok(0) | Err(_) => Err(refusal::EINVAL),
-        Ok(bytes) if carrier == Carrier::Udp && bytes > DATAGRAM_MAX_BYTES => {
+        Ok(bytes) if transport == Transport::Udp && bytes > DATAGRAM_MAX_BYTES => {
             Err(refusal::EMSGSIZE)
         }
         Ok(bytes) => Ok(bytes),
@@ -109,9 +109,9 @@ pub fn encode_request(form: Form, request: &Request, cpu: Option<u32>) -> Messag
     let Rings { receive_alignment, receive_offset, receive_width, .. } = request.rings;
     let transactions = request.part == Part::Answer || request.part == Part::AnswerOnce;
     let unit = |bytes: u32| if transactions { bytes } else { u32::MAX };
-    let (socket_type, protocol) = match request.carrier {
-        Carrier::Tcp => (STREAM, TCP),
-        Carrier::Udp => (DATAGRAM, UDP),
+    let (socket_type, protocol) = match request.transport {
+        Transport::Tcp => (STREAM, TCP),
+        Transport::Udp => (DATAGRAM, UDP),
     };
     let (burst, interval_us) = request.pacing.unwrap_or((0, 0));
     let avoid = u32::from(request.no_copy);
@@ -168,9 +168,9 @@ fn direction(part: Part) -> u32 {
 pub fn decode_request(message: &Message) -> Result<Request, i32> {
     let flags = message.u32_at(56);
     let set = |bit: u32| flags & bit != 0;
-    let carrier = match (message.u32_at(96), message.u32_at(100)) {
-        (STREAM, TCP | 0) => Carrier::Tcp,
-        (DATAGRAM, UDP | 0) => Carrier::Udp,
+    let transport = match (message.u32_at(96), message.u32_at(100)) {
+        (STREAM, TCP | 0) => Transport::Tcp,
+        (DATAGRAM, UDP | 0) => Transport::Udp,
         _ => return Err(refusal::EPROTONOSUPPORT),
     };
     let part = match (message.u32_at(104), set(flag::CONNECTIONS)) {
@@ -181,16 +181,16 @@ pub fn decode_request(message: &Message) -> Result<Request, i32> {
         (0, true) => Part::Accept,
         _ => return Err(refusal::EOPNOTSUPP),
     };
-    if carrier == Carrier::Udp && part.connects() {
+    if transport == Transport::Udp && part.connects() {
         return Err(refusal::EOPNOTSUPP);
     }
     let asks = matches!(part, Part::Answer | Part::AnswerOnce);
-    let unit_at = |at| if asks { unit(message.i32_at(at), carrier) } else { Ok(1) };
+    let unit_at = |at| if asks { unit(message.i32_at(at), transport) } else { Ok(1) };
     let family = family(message.u32_at(92))?;
     let pacing = Some((message.u32_at(112), message.u32_at(116)));
     Ok(Request {
         part,
-        carrier,
+        transport,
         family,
         length: Length::of(message.i32_at(64)),
         request_bytes: unit_at(28)?,

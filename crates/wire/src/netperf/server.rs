@@ -18,7 +18,7 @@ const REST_NS: u64 = 10 * SECOND_NS;
 /// Where so many bytes came and nothing for so long, the messages are short ones.
 const SHORT_AFTER_NS: u64 = SECOND_NS / 4;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Messages that may wait while a test is under way. Nobody has reason to send any.
+/// Messages that may wait while a test is under way. No client needs to send any.
 const MOST_WAITING: usize = 4;
 /// Answers that may wait until the client takes them.
 const MOST_UNREAD: usize = 1_000;

@@ -31,7 +31,7 @@ impl Part {
 
 /// What carries the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
+pub enum Transport {
     /// TCP.
     Tcp,
     /// UDP.
@@ -92,7 +92,7 @@ pub struct Request {
     /// The server's part.
     pub part: Part,
     /// What carries the data.
-    pub carrier: Carrier,
+    pub transport: Transport,
     /// Over which family.
     pub family: Family,
     /// How long.
@@ -125,7 +125,7 @@ pub struct Request {
     pub no_delay: bool,
     /// Whether processor use shall be measured.
     pub cpu: bool,
-    /// The processors' rate, as somebody gave it; 0: nobody did.
+    /// The processors' rate as given; 0: not given.
     pub cpu_rate: f32,
     /// Whether packets may be routed, and the congestion control be named.
     pub routed: bool,
@@ -157,10 +157,10 @@ pub struct Request {
 
 impl Request {
     /// A request for ten seconds of this, and nothing else asked for.
-    pub fn new(part: Part, carrier: Carrier) -> Self {
+    pub fn new(part: Part, transport: Transport) -> Self {
         Self {
             part,
-            carrier,
+            transport,
             family: Family::V4,
             length: Length::Seconds(10),
             request_bytes: 1,

@@ -4,18 +4,18 @@ use linerate_wire::netperf::client::{Client, ClientEvent};
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::{Form, Message, UNKNOWN_REQUEST, code};
 use linerate_wire::netperf::server::{Server, ServerEvent};
-use linerate_wire::netperf::test::{Carrier, Cpu, Dirt, Length, Part, Request, Results, Setup};
+use linerate_wire::netperf::test::{Cpu, Dirt, Length, Part, Request, Results, Setup, Transport};
 use linerate_wire::{Machine, Now};
 
 const SECOND_NS: u64 = 1_000_000_000;
-const PARTS: [(Part, Carrier); 7] = [
-    (Part::Receive, Carrier::Tcp),
-    (Part::Send, Carrier::Tcp),
-    (Part::Answer, Carrier::Tcp),
-    (Part::AnswerOnce, Carrier::Tcp),
-    (Part::Accept, Carrier::Tcp),
-    (Part::Receive, Carrier::Udp),
-    (Part::Answer, Carrier::Udp),
+const PARTS: [(Part, Transport); 7] = [
+    (Part::Receive, Transport::Tcp),
+    (Part::Send, Transport::Tcp),
+    (Part::Answer, Transport::Tcp),
+    (Part::AnswerOnce, Transport::Tcp),
+    (Part::Accept, Transport::Tcp),
+    (Part::Receive, Transport::Udp),
+    (Part::Answer, Transport::Udp),
 ];
 
 /// Both ends and the time.
@@ -82,13 +82,13 @@ impl Pair {
     }
 }
 
-fn some_request(part: Part, carrier: Carrier) -> Request {
+fn some_request(part: Part, transport: Transport) -> Request {
     Request {
         length: Length::Seconds(3),
         request_bytes: if part == Part::Answer || part == Part::AnswerOnce { 100 } else { 1 },
-        no_delay: carrier == Carrier::Tcp,
+        no_delay: transport == Transport::Tcp,
         port: 4242,
-        ..Request::new(part, carrier)
+        ..Request::new(part, transport)
     }
 }
 
@@ -111,10 +111,10 @@ fn every_test_arrives_whole_whatever_the_cuts() {
         for piece in [1, 7, 255, 256, 257, 656, 1000] {
             let mut pair = Pair::new(form, None, None, piece);
             // All of them over one connection.
-            for (part, carrier) in PARTS {
-                let request = some_request(part, carrier);
+            for (part, transport) in PARTS {
+                let request = some_request(part, transport);
                 let (asked, told) = pair.test(&request, &setup, &some_results());
-                assert_eq!((asked.part, asked.carrier), (part, carrier));
+                assert_eq!((asked.part, asked.transport), (part, transport));
                 assert_eq!((asked.length, asked.port), (request.length, 4242));
                 assert_eq!(asked.request_bytes, request.request_bytes, "{part:?}");
                 assert_eq!(told.elapsed_s, Some(1.5), "{form:?} {part:?}");
@@ -126,21 +126,22 @@ fn every_test_arrives_whole_whatever_the_cuts() {
 #[test]
 fn a_socket_buffer_of_0_arrives_and_an_absent_one_does_not() {
     for form in [Form::Long, Form::Short] {
-        for (part, carrier) in PARTS {
+        for (part, transport) in PARTS {
             for buffer_bytes in [Some(0), None] {
                 let request = Request {
                     send_buffer_bytes: buffer_bytes,
                     receive_buffer_bytes: buffer_bytes,
-                    ..some_request(part, carrier)
+                    ..some_request(part, transport)
                 };
                 let setup = Setup { data_port: 9, ..Setup::default() };
                 let mut pair = Pair::new(form, None, None, usize::MAX);
                 let (heard, _) = pair.test(&request, &setup, &some_results());
                 let buffers = (heard.send_buffer_bytes, heard.receive_buffer_bytes);
                 // Short messages of UDP_STREAM have no send buffer.
-                let sends = form == Form::Long || (part, carrier) != (Part::Receive, Carrier::Udp);
+                let sends =
+                    form == Form::Long || (part, transport) != (Part::Receive, Transport::Udp);
                 let expected = (buffer_bytes.filter(|_| sends), buffer_bytes);
-                assert_eq!(buffers, expected, "{form:?} {part:?} {carrier:?}");
+                assert_eq!(buffers, expected, "{form:?} {part:?} {transport:?}");
             }
         }
     }
@@ -174,7 +175,7 @@ fn the_whole_of_an_omni_test_arrives() {
         fill_file: Some("file".to_owned()),
         fast_open: true,
         dirt: Dirt { send_bytes: Some(1), receive_bytes: Some(2), clean_bytes: Some(3) },
-        ..some_request(Part::Answer, Carrier::Tcp)
+        ..some_request(Part::Answer, Transport::Tcp)
     };
     let results = Results {
         bytes_received: (5 << 32) + 17,
@@ -196,7 +197,7 @@ fn the_whole_of_an_omni_test_arrives() {
 #[test]
 fn a_passphrase_opens_the_door_in_both_forms() {
     let setup = Setup { data_port: 999, ..Setup::default() };
-    let request = some_request(Part::Receive, Carrier::Tcp);
+    let request = some_request(Part::Receive, Transport::Tcp);
     for form in [Form::Long, Form::Short] {
         let mut pair = Pair::new(form, Some("open"), Some("open"), 100);
         pair.test(&request, &setup, &some_results());
@@ -224,7 +225,7 @@ fn a_client_asks_what_processors_are_worth() {
 
 #[test]
 fn a_refusal_names_its_number_and_leaves_the_server_ready() {
-    let request = some_request(Part::Receive, Carrier::Tcp);
+    let request = some_request(Part::Receive, Transport::Tcp);
     let mut pair = Pair::new(Form::Long, None, None, 656);
     pair.client.request(1, &request, None).unwrap();
     pair.exchange();
@@ -265,7 +266,7 @@ fn silence_ends_the_conversation_at_either_end() {
     server.handle_timeout(Now::at(due_ns));
     assert!(matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Silent { .. }))));
     let mut client = Client::new(Form::Long, None);
-    client.request(0, &some_request(Part::Receive, Carrier::Tcp), None).unwrap();
+    client.request(0, &some_request(Part::Receive, Transport::Tcp), None).unwrap();
     client.handle_timeout(Now::at(client.next_time().unwrap()));
     assert!(matches!(client.poll_event(), Some(ClientEvent::Failed(Fault::Silent { .. }))));
 }
@@ -290,7 +291,7 @@ fn results_are_awaited_until_the_servers_own_timer_can_have_ended() {
         [(1, 4, true, 24), (1, 4, false, 28), (30, 33, true, 53), (30, 33, false, 57)]
     {
         let mut pair = Pair::new(Form::Long, None, None, 656);
-        pair.answer_at_once(&some_request(Part::AnswerOnce, Carrier::Tcp));
+        pair.answer_at_once(&some_request(Part::AnswerOnce, Transport::Tcp));
         pair.client.handle_data_begun(begun_s * SECOND_NS);
         assert_eq!(pair.client.next_time(), None, "while data goes, nobody is late");
         pair.client.handle_data_over(over_s * SECOND_NS, knows);
@@ -301,7 +302,7 @@ fn results_are_awaited_until_the_servers_own_timer_can_have_ended() {
 #[test]
 fn results_that_come_early_are_heard_once_and_an_end_behind_them_is_no_failure() {
     let mut pair = Pair::new(Form::Long, None, None, 656);
-    pair.answer_at_once(&some_request(Part::Receive, Carrier::Udp));
+    pair.answer_at_once(&some_request(Part::Receive, Transport::Udp));
     assert!(matches!(pair.client.poll_event(), Some(ClientEvent::Setup(_))));
     assert!(pair.client.awaits_results());
     pair.server.finish(pair.now_ns, &some_results());
@@ -323,7 +324,7 @@ fn an_end_in_the_middle_is_told_from_one_at_the_end() {
     server.handle_end(Now::at(0));
     assert!(matches!(server.poll_event(), Some(ServerEvent::Failed(Fault::Closed { .. }))));
     let mut pair = Pair::new(Form::Long, None, None, 656);
-    pair.client.request(0, &some_request(Part::Send, Carrier::Tcp), None).unwrap();
+    pair.client.request(0, &some_request(Part::Send, Transport::Tcp), None).unwrap();
     pair.exchange();
     assert!(pair.server.is_busy());
     assert!(matches!(pair.server.poll_event(), Some(ServerEvent::Test { .. })));

@@ -3,7 +3,7 @@
 use linerate_wire::netperf::client::{Client, ClientEvent};
 use linerate_wire::netperf::message::{Form, Message, code};
 use linerate_wire::netperf::server::{Server, ServerEvent};
-use linerate_wire::netperf::test::{Carrier, Part, Request};
+use linerate_wire::netperf::test::{Part, Request, Transport};
 use linerate_wire::{Machine, Now};
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ fn numbers_beyond_their_limits_are_refused() {
 fn a_client_takes_no_port_that_is_none() {
     for port in [0, 65_536, u32::MAX] {
         let mut client = Client::new(Form::Long, None);
-        client.request(0, &Request::new(Part::Receive, Carrier::Tcp), None).unwrap();
+        client.request(0, &Request::new(Part::Receive, Transport::Tcp), None).unwrap();
         let mut answer = Message::new(Form::Long, code::OMNI + 1, 0).into_bytes();
         answer.get_mut(52..56).unwrap().copy_from_slice(&port.to_be_bytes());
         client.handle_bytes(Now::at(1), &answer);
@@ -118,7 +118,7 @@ proptest! {
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 0..8),
     ) {
         let mut client = Client::new(Form::Long, None);
-        client.request(0, &Request::new(Part::Answer, Carrier::Udp), None).unwrap();
+        client.request(0, &Request::new(Part::Answer, Transport::Udp), None).unwrap();
         let mut ended = 0;
         for piece in pieces {
             client.handle_bytes(Now::at(1), &piece);

@@ -6,7 +6,7 @@ use linerate_wire::netperf::message::{Form, Message, code};
 use linerate_wire::netperf::omni;
 use linerate_wire::netperf::server::{Server, ServerEvent};
 use linerate_wire::netperf::test::{
-    Carrier, Cpu, Family, Length, Part, Request, Results, Rings, Setup,
+    Cpu, Family, Length, Part, Request, Results, Rings, Setup, Transport,
 };
 use linerate_wire::{Machine, Now};
 
@@ -43,20 +43,20 @@ fn answers(name: &str) -> (Setup, Results) {
 #[test]
 fn the_original_asks_for_what_its_user_did() {
     let tests = [
-        ("tcp_stream", Part::Receive, Carrier::Tcp, Length::Seconds(1)),
-        ("tcp_stream_bytes", Part::Receive, Carrier::Tcp, Length::Units(1_000_000)),
-        ("tcp_maerts", Part::Send, Carrier::Tcp, Length::Seconds(1)),
-        ("tcp_rr", Part::Answer, Carrier::Tcp, Length::Seconds(1)),
-        ("tcp_rr_trans", Part::Answer, Carrier::Tcp, Length::Units(1_000)),
-        ("tcp_crr", Part::AnswerOnce, Carrier::Tcp, Length::Seconds(1)),
-        ("tcp_cc", Part::Accept, Carrier::Tcp, Length::Seconds(1)),
-        ("udp_stream", Part::Receive, Carrier::Udp, Length::Seconds(1)),
-        ("udp_rr", Part::Answer, Carrier::Udp, Length::Seconds(1)),
+        ("tcp_stream", Part::Receive, Transport::Tcp, Length::Seconds(1)),
+        ("tcp_stream_bytes", Part::Receive, Transport::Tcp, Length::Units(1_000_000)),
+        ("tcp_maerts", Part::Send, Transport::Tcp, Length::Seconds(1)),
+        ("tcp_rr", Part::Answer, Transport::Tcp, Length::Seconds(1)),
+        ("tcp_rr_trans", Part::Answer, Transport::Tcp, Length::Units(1_000)),
+        ("tcp_crr", Part::AnswerOnce, Transport::Tcp, Length::Seconds(1)),
+        ("tcp_cc", Part::Accept, Transport::Tcp, Length::Seconds(1)),
+        ("udp_stream", Part::Receive, Transport::Udp, Length::Seconds(1)),
+        ("udp_rr", Part::Answer, Transport::Udp, Length::Seconds(1)),
     ];
-    for (name, part, carrier, length) in tests {
+    for (name, part, transport, length) in tests {
         let asked = request(name);
-        let got = (asked.part, asked.carrier, asked.length, asked.family);
-        assert_eq!(got, (part, carrier, length, Family::V4), "{name}");
+        let got = (asked.part, asked.transport, asked.length, asked.family);
+        assert_eq!(got, (part, transport, length, Family::V4), "{name}");
     }
     let named = request("udp_rr_netperf_ip");
     let here = Some("127.0.0.1".parse().unwrap());
@@ -85,17 +85,17 @@ fn a_classic_request_says_how_the_buffers_of_its_direction_lie() {
         receive_offset: 2,
         ..Rings::default()
     };
-    for (part, carrier, index, words) in [
-        (Part::Receive, Carrier::Tcp, 3, [32, 2].as_slice()),
-        (Part::Send, Carrier::Tcp, 3, &[16, 1]),
-        (Part::Receive, Carrier::Udp, 3, &[32, 2]),
-        (Part::Answer, Carrier::Tcp, 2, &[32, 2, 16, 1]),
+    for (part, transport, index, words) in [
+        (Part::Receive, Transport::Tcp, 3, [32, 2].as_slice()),
+        (Part::Send, Transport::Tcp, 3, &[16, 1]),
+        (Part::Receive, Transport::Udp, 3, &[32, 2]),
+        (Part::Answer, Transport::Tcp, 2, &[32, 2, 16, 1]),
     ] {
-        let request = Request { rings, ..Request::new(part, carrier) };
+        let request = Request { rings, ..Request::new(part, transport) };
         let classic = Classic::for_request(&request).unwrap();
         let message = classic.encode_request(Form::Short, &request, None);
         let said = (index..index + words.len()).map(|index| message.u32_at(8 + 4 * index));
-        assert_eq!(said.collect::<Vec<_>>(), words, "{part:?} {carrier:?}");
+        assert_eq!(said.collect::<Vec<_>>(), words, "{part:?} {transport:?}");
     }
 }
 
@@ -159,13 +159,13 @@ fn classic_results_know_no_shares_of_the_use() {
 
 #[test]
 fn options_that_classic_requests_cannot_carry_are_refused() {
-    let plain = Request::new(Part::Receive, Carrier::Tcp);
+    let plain = Request::new(Part::Receive, Transport::Tcp);
     let refused = [
         (Request { congestion: Some("bbr".to_owned()), ..plain.clone() }, "its congestion control"),
         (Request { priority: Some(6), ..plain.clone() }, "the priority of its packets"),
         (Request { service: Some(8), ..plain.clone() }, "its type of service"),
         (Request { fill_file: Some("x".to_owned()), ..plain.clone() }, "a file to send from"),
-        (Request::new(Part::Send, Carrier::Udp), "in which the server sends datagrams"),
+        (Request::new(Part::Send, Transport::Udp), "in which the server sends datagrams"),
     ];
     for (request, why) in refused {
         let mut client = Client::new(Form::Short, None);

@@ -41,7 +41,7 @@ pub(crate) use send::DatagramSender;
 const FLUSH_NS: u64 = MILLISECOND_NS;
 
 /// The end of a step that sends: over once all that the path has taken has left. A queue may drop it on its way, and
-/// nobody would count that behind the flow's end.
+/// a packet behind the flow's end would not be counted.
 fn flush(path: &mut impl DatagramPath) -> Stage {
     if path.is_flushed() {
         Stage::Over

@@ -52,7 +52,7 @@ impl<P: DatagramPath> DatagramProtocol<P> for Native {
             Step::Answer(exchange) => {
                 NativeStep::Answering(DatagramAnswerer::new(self.heading, &exchange))
             }
-            // Nothing marks the end of an association on the wire.
+            // Nothing marks the end of a UDP flow on the wire.
             Step::Duplex { .. } | Step::Close(_) | Step::Connect(_) | Step::Accept(_) => {
                 return None;
             }

@@ -7,7 +7,7 @@ mod streams;
 use super::{Event, Failure, Observer, Report, TestPlan, descriptors};
 use crate::event::Cancel;
 
-use session::Session;
+use session::Iperf3ClientTest;
 
 /// Makes a test, and tells what happens as it happens.
 ///
@@ -21,7 +21,7 @@ pub fn run(
     cancel: &Cancel,
 ) -> Result<Report, Failure> {
     descriptors::check(&plan.parameters, plan.file.is_some())?;
-    let (mut session, address) = Session::connect(plan, observer, cancel)?;
+    let (mut session, address) = Iperf3ClientTest::connect(plan, observer, cancel)?;
     let outcome = session.conduct(address);
     let report = match outcome {
         Ok(report) => Ok(report),

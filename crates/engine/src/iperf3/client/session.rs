@@ -31,7 +31,7 @@ const UDP_BLOCK_BYTES: u32 = 1460;
 const MOST_DATAGRAM_BYTES: u32 = 65_507;
 
 /// A test at the client.
-pub(super) struct Session<'a> {
+pub(super) struct Iperf3ClientTest<'a> {
     plan: &'a TestPlan,
     pub(super) observer: &'a mut dyn Observer,
     cancel: &'a Cancel,
@@ -46,7 +46,7 @@ pub(super) struct Session<'a> {
     told: bool,
 }
 
-impl<'a> Session<'a> {
+impl<'a> Iperf3ClientTest<'a> {
     /// Reaches the server.
     pub(super) fn connect(
         plan: &'a TestPlan,

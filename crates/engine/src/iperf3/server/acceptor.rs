@@ -57,14 +57,14 @@ impl Entry {
             Some(Ok(true)) => Arrival::Stream(socket),
             Some(Err(failure)) => Arrival::Failed(failure),
         };
-        // A test that is over hears nothing, and the connection closes.
+        // Fails only if the test is over, and then the connection closes.
         let _over = self.to.send(arrival);
         self.waker.wake();
     }
 }
 
 /// The server's first thread.
-pub(super) struct Acceptor {
+pub(super) struct Iperf3Acceptor {
     server: Server,
     waker: Arc<Waker>,
     notices: (Sender<Notice>, Receiver<Notice>),
@@ -79,7 +79,7 @@ pub(super) struct Acceptor {
     last: Option<Failure>,
 }
 
-impl Acceptor {
+impl Iperf3Acceptor {
     pub(super) fn new(mut server: Server) -> Result<Self, Failure> {
         let waker = Waker::new()
             .map_err(|error| Failure::of(Code::INIT_TEST).because(error.to_string()))?;
@@ -147,7 +147,7 @@ impl Acceptor {
             match accepted.map_err(|error| Failure::system(Code::ACCEPT, &error))? {
                 Accepted::Client(socket, client) => self.hellos.add(socket, client),
                 Accepted::Gone => {}
-                Accepted::Nobody => return Ok(()),
+                Accepted::Empty => return Ok(()),
                 Accepted::Short(_) if self.hellos.push_out_one() => {}
                 Accepted::Short(_) => {
                     // Connections in the backlog are accepted when a test has ended.
@@ -159,7 +159,7 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Somebody has said which test it is of.
+    /// A connection has sent the cookie of its test.
     fn receive(
         &mut self,
         known: Known,
@@ -175,7 +175,7 @@ impl Acceptor {
         match self.begin_test(cookie, client, observe, cancel) {
             Some(test) => test.start(socket),
             None => {
-                // Fails only where nobody listens.
+                // Fails only if the receiver is gone.
                 let _unheard = socket.send(&[State::AccessDenied.byte()]);
                 tell(ServerEvent::Busy { client });
             }
@@ -262,7 +262,7 @@ impl Acceptor {
         let prepared = self.server.listener.await_streams(test, beginning);
         prepared.map_err(|error| Failure::system(Code::LISTEN, &error))?;
         entry.awaited = Some(awaited);
-        // A test that is over hears nothing.
+        // Fails only if the test is over.
         let _over = entry.to.send(Arrival::Turn);
         entry.waker.wake();
         Ok(())
@@ -287,7 +287,7 @@ impl Acceptor {
             if self.tests.is_empty() || now_ns >= deadline_ns {
                 return;
             }
-            // A ring may have been heard before its notice was there.
+            // The waker may have been used before the notice was there.
             self.waker.wait(deadline_ns.min(now_ns + LOOK_NS));
         }
     }

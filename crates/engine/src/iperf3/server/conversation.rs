@@ -120,7 +120,7 @@ impl Conversation {
         self.await_turn()?;
         self.control.machine.create_streams();
         let opened = self.receive_streams(&parameters, total)?;
-        // A test that has its streams makes room for nobody.
+        // A test that has its streams is never displaced.
         self.test.slot.note(None);
         self.test.tell(Notice::Complete(self.test.number));
         let setup = Setup {
@@ -360,7 +360,7 @@ impl Conversation {
         }
         if failure.is_none() {
             // Its descriptors are others' before the client knows that all is over, and comes with its next test. One
-            // that failed keeps them a while: a reset of a stream might be heard before the reason is.
+            // that failed keeps them a while: a reset of a stream might arrive before the reason does.
             self.running = None;
             self.awaited = None;
         }

@@ -80,7 +80,7 @@ impl Hellos {
 }
 
 impl Hello {
-    /// Reads no byte behind the cookie: what follows is for somebody else.
+    /// Reads no byte behind the cookie: what follows belongs to the test.
     fn read(&mut self) -> io::Result<Option<Cookie>> {
         loop {
             let rest = self.bytes.get_mut(self.length..).unwrap_or_default();

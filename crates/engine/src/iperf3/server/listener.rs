@@ -80,7 +80,7 @@ impl Listener {
         })
     }
 
-    /// Over a socket that somebody handed over. It stays the one that it is, and speaks MPTCP if it does already.
+    /// Over a socket that a service manager handed over. It stays the one that it is, and speaks MPTCP if it does already.
     pub(super) fn over(socket: Socket, address: SocketAddr) -> io::Result<Self> {
         Ok(Self {
             address,
@@ -110,7 +110,7 @@ impl Listener {
         self.first_window.restore(accepted);
     }
 
-    /// Whether the socket is about to be another, which loses the connections that nobody has accepted.
+    /// Whether the socket is about to be another, which loses the connections that were not accepted.
     pub(super) fn is_changed_by(&self, beginning: Beginning) -> bool {
         beginning.multipath && !self.multipath
     }

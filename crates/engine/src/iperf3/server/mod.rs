@@ -1,7 +1,7 @@
 //! The server: one thread that receives connections, and one for each test.
 //!
 //! The original serves one client at a time. Here each test has its cookie, by which its streams are
-//! known, so that clients don't wait for each other, and one that died holds up nobody. Streams of
+//! known, so that clients don't wait for each other, and a dead one holds up no other. Streams of
 //! datagrams carry no cookie: they belong to the test of their address that is making streams, and of
 //! each address one test makes such streams at a time.
 
@@ -25,14 +25,14 @@ use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
 
-use acceptor::Acceptor;
+use acceptor::Iperf3Acceptor;
 use listener::Listener;
 
 /// A server that has its port.
 pub struct Server {
     plan: ServePlan,
     listener: Listener,
-    /// The port over UDP, where somebody handed it over.
+    /// The port over UDP, if a service manager handed it over.
     datagrams: Option<Socket>,
     gate: Option<Arc<Gate>>,
 }
@@ -76,6 +76,6 @@ impl Server {
         tell: &mut dyn FnMut(ServerEvent),
         cancel: &Cancel,
     ) -> Result<(), Failure> {
-        Acceptor::new(self)?.run(observe, tell, cancel)
+        Iperf3Acceptor::new(self)?.run(observe, tell, cancel)
     }
 }

@@ -14,7 +14,7 @@ use socket2::Socket;
 use super::acceptor::Notice;
 use super::awaited::Awaited;
 use super::conversation::Conversation;
-use crate::acceptor::Slot;
+use crate::acceptor::ClientSlot;
 use crate::clock::{monotonic_ns, utc_ns};
 use crate::error::Error;
 use crate::event::Cancel;
@@ -42,7 +42,7 @@ pub(super) struct Test {
     pub(super) gate: Option<Arc<Gate>>,
     pub(super) observer: Box<dyn Observer>,
     pub(super) cancel: Cancel,
-    pub(super) slot: Slot,
+    pub(super) slot: ClientSlot,
     pub(super) waker: Arc<Waker>,
     pub(super) to_self: Sender<Arrival>,
     pub(super) arrivals: Receiver<Arrival>,
@@ -50,7 +50,7 @@ pub(super) struct Test {
 }
 
 impl Test {
-    /// Starts the thread. Whatever becomes of it, the acceptor hears of its end.
+    /// Starts the thread. The acceptor learns of its end in any case.
     pub(super) fn start(self, socket: Socket) {
         let (number, acceptor) = (self.number, self.acceptor.clone());
         let refused = Error::no_thread(&io::Error::from_raw_os_error(libc::EAGAIN)).to_string();

@@ -32,7 +32,7 @@ const HELD_NS: u64 = SECOND_NS;
 /// A greeting and its source address.
 type Greeting = (SocketAddr, Word);
 
-/// A stream whose client may not have heard the answer: it hasn't asked for the next one.
+/// A stream whose client may lack the answer: it hasn't asked for the next one.
 pub(super) struct Newest {
     from: SocketAddr,
     answer: [u8; 4],
@@ -51,7 +51,7 @@ impl Newest {
 
     /// Answers a repeated greeting; a copy that the network made isn't a repetition. Only linerate repeats greetings.
     /// The answer has no more bytes than the greeting, whose source address may be forged.
-    fn hear(&self, said: Option<Word>) {
+    fn handle_greeting(&self, said: Option<Word>) {
         if said.is_some_and(|said| said.is_again) {
             self.answer_again(HEADER_BYTES);
         }
@@ -61,7 +61,7 @@ impl Newest {
     fn see_to(&mut self, now_ns: u64) {
         for _ in 0..MOST_AT_ONCE {
             match self.socket.as_ref().map(next_greeting) {
-                Some(Ok(greeting)) => self.hear(greeting.map(|(_, said)| said)),
+                Some(Ok(greeting)) => self.handle_greeting(greeting.map(|(_, said)| said)),
                 Some(Err(_)) | None => break,
             }
         }
@@ -91,7 +91,7 @@ pub(super) struct Claim {
 
 impl Claim {
     fn tell(&self, arrival: Arrival) {
-        // A test that is over hears nothing.
+        // Fails only if the test is over.
         let _over = self.to.send(arrival);
         self.waker.wake();
     }
@@ -100,7 +100,7 @@ impl Claim {
     /// `None`: no stream was opened.
     fn open(&mut self, from: SocketAddr, greeting: Word) -> Option<Vec<Greeting>> {
         if let Some(newest) = self.newest.as_ref().filter(|newest| newest.from == from) {
-            newest.hear(Some(greeting));
+            newest.handle_greeting(Some(greeting));
             return None;
         }
         match self.awaited.count_in() {
@@ -150,7 +150,7 @@ pub(super) struct UdpPort {
 }
 
 impl UdpPort {
-    /// The port, had already where somebody handed it over.
+    /// The port; open already if a service manager handed it over.
     pub(super) fn new(socket: Option<Socket>) -> Self {
         Self { socket, ..Self::default() }
     }
@@ -282,7 +282,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use linerate_wire::iperf3::datagram::GREETING;
-    use linerate_wire::iperf3::{Parameters, Protocol as Carrier};
+    use linerate_wire::iperf3::{Parameters, Protocol};
 
     use super::*;
     use crate::iperf3::descriptors::{Pool, Reserved};
@@ -303,7 +303,7 @@ mod tests {
             let mut port = UdpPort::default();
             let arrivals = streams.iter().zip(0..).map(|(&parallel, test)| {
                 let parameters =
-                    Parameters { parallel, protocol: Carrier::Udp, ..Parameters::default() };
+                    Parameters { parallel, protocol: Protocol::Udp, ..Parameters::default() };
                 let reserved = Reserved::from_pool(&POOL, &parameters, false).unwrap();
                 let (to, arrivals) = channel();
                 let claim = Claim {

@@ -2,7 +2,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use linerate_wire::netperf::end::PAD_NS;
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::netperf::test::{Length, Part, Request, Transport};
 
 use super::super::processor::tests::spend_50_ms;
 use super::super::test_context::TestContext;
@@ -23,7 +23,7 @@ fn begun(part: Part) -> (ServerTest, UdpSocket) {
         spinners: None,
         interval_ns: u64::MAX,
     };
-    let plain = Request::new(part, Carrier::Udp);
+    let plain = Request::new(part, Transport::Udp);
     let length = Length::Seconds(1);
     let request = Request { length, cpu: true, request_bytes: 1, response_bytes: 1, ..plain };
     let waker = Arc::new(Waker::new().unwrap());

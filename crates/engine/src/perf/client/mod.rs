@@ -147,7 +147,7 @@ pub fn run_client(
             }
         }
         drop(sender);
-        hear(&receiver, &mut meter, &stop, tell, cancel);
+        pass_on_events(&receiver, &mut meter, &stop, tell, cancel);
         let mut totals = Totals { broken, ..Totals::default() };
         for worker in workers {
             totals.add(worker.join().unwrap_or_else(|_| Totals {
@@ -164,8 +164,8 @@ pub fn run_client(
     })
 }
 
-/// Tells what the threads do until they have ended, and takes samples.
-fn hear(
+/// Passes on the threads' events until all have ended, and takes samples.
+fn pass_on_events(
     receiver: &Receiver<ClientEvent>,
     meter: &mut Meter<'_>,
     stop: &AtomicBool,

@@ -207,7 +207,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             }
             LinkEvent::Stopped { stream, code } => {
                 self.count_delivered(link, stream);
-                // An end that stops a stream may keep the room that others wait for until it hears of the reset
+                // An end that stops a stream may keep the room that others wait for until the reset arrives
                 // (RFC 9000, section 3.5).
                 self.endpoint.reset(link, stream, code);
                 let now_us = now_us();

@@ -112,7 +112,7 @@ impl Clients {
         let counts = self.by_address.entry(address).or_insert_with(|| {
             let key = ClientKey { address, transport };
             let counts = Arc::new(ClientCounts::new(key, thread, monotonic_ns()));
-            // Nobody listens any more only when the server is ending.
+            // Fails only when the server is ending.
             let _unheard = sender.send(Message::Client(Arc::clone(&counts)));
             counts
         });

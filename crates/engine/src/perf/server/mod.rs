@@ -64,7 +64,7 @@ pub struct ServerPlan {
 pub enum ServerEvent {
     /// A connection has ended.
     ConnectionEnded(Box<Ending>),
-    /// Somebody asked it to stop.
+    /// It was asked to stop.
     StopAsked,
     /// What this machine refuses to its threads, which run all the same.
     Refused(String),
@@ -72,7 +72,7 @@ pub enum ServerEvent {
     Broken(String),
 }
 
-/// What the threads of a server tell the one that hears them.
+/// Events of a server's threads.
 #[derive(Debug)]
 enum Message {
     Event(ServerEvent),
@@ -94,7 +94,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one, without TCP where somebody else has its port.
+    /// Starts one, without TCP where another program has its port.
     ///
     /// # Errors
     ///
@@ -313,7 +313,7 @@ impl ThreadContext {
 }
 
 fn tell(sender: &Sender<Message>, event: ServerEvent) {
-    // Nobody listens any more only when the server is ending.
+    // Fails only when the server is ending.
     let _unheard = sender.send(Message::Event(event));
 }
 

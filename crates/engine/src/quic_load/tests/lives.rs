@@ -1,4 +1,4 @@
-//! Lives of connections over QUIC, between two loops over an association.
+//! Lives of connections over QUIC, between two loops over a pair of UDP sockets.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::channel;
@@ -24,7 +24,7 @@ use crate::waker::Waker;
 
 const TOKEN: [u8; 16] = [7; 16];
 
-/// One end of a load over an association: its loop's surroundings.
+/// One end of a load over a pair of UDP sockets: its loop's surroundings.
 struct End {
     socket: Socket,
     address: SocketAddr,
@@ -58,7 +58,7 @@ impl End {
     }
 }
 
-/// What a loop is woken by, and what brings it the association; both stay as long as the sender does.
+/// What a loop is woken by, and what brings it the UDP socket; both stay as long as the sender does.
 fn inlets() -> (Inlet, impl Sized) {
     let (sender, inbox) = channel();
     (Inlet::Shared { inbox, waker: Arc::new(Waker::new().unwrap()) }, sender)
@@ -79,8 +79,8 @@ fn run(life: &Life, other: Life, count: u64, handshake: Handshake) -> (End, End)
     client.socket.connect(&server.address.into()).unwrap();
     server.socket.connect(&client.address.into()).unwrap();
     let quic = Quic::client(&workload, TOKEN, server.address, &client_tls, None).unwrap();
-    let (associations, inlet) = channel();
-    associations.send(client.socket.try_clone().unwrap()).unwrap();
+    let (sockets, inlet) = channel();
+    sockets.send(client.socket.try_clone().unwrap()).unwrap();
     let dialer = QuicDialer {
         quic,
         workload: workload.clone(),

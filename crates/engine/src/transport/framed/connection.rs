@@ -9,7 +9,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::Socket;
 
-use super::session::{Fault, Incoming, Session};
+use super::session::{Fault, FramedTls, Incoming};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::socket::TcpCounts;
 use crate::socket::{tcp_counts, tcp_retransmissions, tcp_status};
@@ -41,7 +41,7 @@ pub(super) enum Turn {
 
 pub(super) struct Connection {
     socket: Socket,
-    session: Session,
+    session: FramedTls,
     server: bool,
     /// What the poll set watches its socket for.
     pub(super) watched: EventFlags,
@@ -65,7 +65,7 @@ pub(super) struct Connection {
     /// Whether the last turn brought much.
     bulky: bool,
     /// Whether something has come since the last look at the clock.
-    heard: bool,
+    received_since_look: bool,
     /// Whether its socket's reads may wait, and whether the next one does.
     may_wait: bool,
     waits: bool,
@@ -74,15 +74,15 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn dialed(socket: Socket, session: Session) -> Self {
+    pub(super) fn dialed(socket: Socket, session: FramedTls) -> Self {
         Self::new(socket, session, false)
     }
 
-    pub(super) fn accepted(socket: Socket, session: Session) -> Self {
+    pub(super) fn accepted(socket: Socket, session: FramedTls) -> Self {
         Self::new(socket, session, true)
     }
 
-    fn new(socket: Socket, session: Session, server: bool) -> Self {
+    fn new(socket: Socket, session: FramedTls, server: bool) -> Self {
         let syn_retransmissions = server.then(|| tcp_retransmissions(socket.as_fd())).flatten();
         Self {
             syn_retransmissions,
@@ -100,7 +100,7 @@ impl Connection {
             deadline_ns: monotonic_ns() + HANDSHAKE_LIMIT_NS,
             established: false,
             bulky: false,
-            heard: false,
+            received_since_look: false,
             may_wait: false,
             waits: false,
         }
@@ -115,7 +115,7 @@ impl Connection {
         self.socket.as_fd()
     }
 
-    pub(super) fn session(&mut self) -> &mut Session {
+    pub(super) fn session(&mut self) -> &mut FramedTls {
         &mut self.session
     }
 
@@ -164,7 +164,7 @@ impl Connection {
         !std::mem::replace(&mut self.unsent_noted, true)
     }
 
-    /// Whether there was something to send that nobody has tried to send.
+    /// Whether there was something to send that hasn't been tried yet.
     pub(super) fn take_unsent_note(&mut self) -> bool {
         std::mem::take(&mut self.unsent_noted)
     }
@@ -200,7 +200,7 @@ impl Connection {
 
     /// Looks at the clock; says whether it is over.
     pub(super) fn handle_time(&mut self, now_ns: u64) -> bool {
-        if !std::mem::take(&mut self.heard) {
+        if !std::mem::take(&mut self.received_since_look) {
             self.session.rest();
         }
         let stands = self.established && !self.closing;
@@ -278,7 +278,7 @@ impl Connection {
             };
         }
         self.session.record_filled(bytes);
-        self.heard = true;
+        self.received_since_look = true;
         self.record_motion();
         while let Some(incoming) = self.session.poll_incoming()? {
             match incoming {

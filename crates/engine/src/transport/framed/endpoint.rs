@@ -16,7 +16,7 @@ use socket2::Socket;
 
 use super::connection::{Connection, READ_WAIT, Turn};
 use super::look::Look;
-use super::session::Session;
+use super::session::FramedTls;
 use crate::acceptor::{Accepted, Pending, accept};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::socket::{Binding, connect_stream, dial_stream};
@@ -40,7 +40,7 @@ pub(crate) struct FramedEndpoint {
     poll: OwnedFd,
     client: Option<Arc<ClientConfig>>,
     server: Option<(Arc<ServerConfig>, Arc<Socket>)>,
-    slots: Vec<Slot>,
+    slots: Vec<FramedSlot>,
     vacant: Vec<u32>,
     /// The places of accepted connections that don't stand yet.
     pending: Pending<u32>,
@@ -59,7 +59,7 @@ pub(crate) struct FramedEndpoint {
 }
 
 #[derive(Default)]
-struct Slot {
+struct FramedSlot {
     generation: u32,
     connection: Option<Connection>,
 }
@@ -122,7 +122,7 @@ impl FramedEndpoint {
     fn add(&mut self, mut connection: Connection) -> io::Result<Link> {
         let index = self.vacant.pop().unwrap_or(self.slots.len() as u32);
         if index as usize == self.slots.len() {
-            self.slots.push(Slot::default());
+            self.slots.push(FramedSlot::default());
         }
         let Some(slot) = self.slots.get_mut(index as usize) else {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -152,15 +152,15 @@ impl FramedEndpoint {
                 Ok(Accepted::Short(_)) if self.push_out_one() => continue,
                 Ok(Accepted::Short(_)) => return self.listen(false),
                 // Another thread may have taken it.
-                Ok(Accepted::Nobody) | Err(_) => return,
+                Ok(Accepted::Empty) | Err(_) => return,
             };
             let full = self.slots.len() - self.vacant.len() >= CONNECTION_LIMIT;
-            let crowded = full || self.pending.len() >= PENDING_LIMIT;
-            if !(crowded && self.push_out_one()) && full {
+            let needs_room = full || self.pending.len() >= PENDING_LIMIT;
+            if !(needs_room && self.push_out_one()) && full {
                 continue;
             }
             let _without = socket.set_tcp_nodelay(true);
-            let Ok(session) = Session::server(&config) else { continue };
+            let Ok(session) = FramedTls::server(&config) else { continue };
             // Refused by the poll set for want of memory: the socket closes, the peer sees it.
             let Ok(link) = self.add(Connection::accepted(socket, session)) else { continue };
             let number = self.pending.add(client, link.index);
@@ -176,7 +176,7 @@ impl FramedEndpoint {
         let Some(index) = self.pending.kept(number).copied() else { return false };
         let slot = self.slots.get_mut(index as usize);
         if let Some(connection) = slot.and_then(|slot| slot.connection.as_mut()) {
-            connection.give_up("crowded out");
+            connection.give_up("displaced");
         }
         self.turn(index, false, false);
         true
@@ -277,7 +277,7 @@ impl FramedEndpoint {
 impl Multiplexer for FramedEndpoint {
     fn connect(&mut self, to: &Destination) -> io::Result<Link> {
         let Some(config) = &self.client else { return Err(io::ErrorKind::Unsupported.into()) };
-        let session = Session::client(config).map_err(io::Error::other)?;
+        let session = FramedTls::client(config).map_err(io::Error::other)?;
         let bind = to.local.filter(|local| !local.ip().is_unspecified());
         let binding = Binding { bind, device: None };
         let port = to.local.map(|local| local.port()).filter(|port| *port != 0);

@@ -36,7 +36,7 @@ pub(super) enum Incoming {
 }
 
 /// A connection.
-pub(super) struct Session {
+pub(super) struct FramedTls {
     tls: Connection,
     server: bool,
     secrets: Arc<Secrets>,
@@ -53,7 +53,7 @@ pub(super) struct Session {
 /// Why a connection can't go on, in a word.
 pub(super) type Fault = &'static str;
 
-impl Session {
+impl FramedTls {
     /// The client's end; its first message is on its way.
     pub(super) fn client(config: &ClientConfig) -> Result<Self, Fault> {
         let secrets = Arc::<Secrets>::default();
@@ -141,7 +141,7 @@ impl Session {
                 self.tls.read_hs(payload).map_err(|_| "tls")?;
                 self.say_handshake().map(Some)
             }
-            // Data that nobody has sealed could be anybody's.
+            // Unsealed data could come from any host.
             Kind::Stream if frame.header.level != Level::Data => Err("key level"),
             Kind::Stream => {
                 let (word, data) = StreamWord::decode(payload).map_err(|_| "frame")?;

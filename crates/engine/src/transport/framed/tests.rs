@@ -8,13 +8,13 @@ use socket2::{Domain, Socket, Type};
 
 use super::FramedEndpoint;
 use super::outbox::QUEUE_LIMIT_BYTES;
-use super::session::{Fault, Incoming, Session};
+use super::session::{Fault, FramedTls, Incoming};
 use crate::perf::configurations;
 use crate::transport::multiplexer::{Destination, LinkEvent, Multiplexer, Sending, Statistics};
 
 struct Pair {
-    client: Session,
-    server: Session,
+    client: FramedTls,
+    server: FramedTls,
 }
 
 fn configs(suites: u8) -> (Arc<ClientConfig>, Arc<ServerConfig>) {
@@ -24,7 +24,11 @@ fn configs(suites: u8) -> (Arc<ClientConfig>, Arc<ServerConfig>) {
 }
 
 /// Moves what one end has sent to the other, so many bytes at a time, and what came of it.
-fn carry(from: &mut Session, to: &mut Session, piece_bytes: usize) -> Result<Vec<Incoming>, Fault> {
+fn carry(
+    from: &mut FramedTls,
+    to: &mut FramedTls,
+    piece_bytes: usize,
+) -> Result<Vec<Incoming>, Fault> {
     let mut incoming = Vec::new();
     while from.has_unsent() {
         let vacant = to.vacant();
@@ -42,8 +46,8 @@ fn carry(from: &mut Session, to: &mut Session, piece_bytes: usize) -> Result<Vec
 
 fn pair(suites: u8, piece_bytes: usize) -> Pair {
     let (client, server) = configs(suites);
-    let mut client = Session::client(&client).expect("a client begins");
-    let mut server = Session::server(&server).expect("a server begins");
+    let mut client = FramedTls::client(&client).expect("a client begins");
+    let mut server = FramedTls::server(&server).expect("a server begins");
     let mut established = 0;
     for _ in 0..4 {
         let to_server = carry(&mut client, &mut server, piece_bytes).expect("the server agrees");
@@ -142,7 +146,7 @@ fn nothing_but_the_handshake_may_come_before_its_end() {
         ([0, 0, 12, 0], "tls"),
     ] {
         let (_, config) = configs(0);
-        let mut server = Session::server(&config).expect("a server begins");
+        let mut server = FramedTls::server(&config).expect("a server begins");
         let mut bytes = frame.to_vec();
         bytes.resize(32, 0xff);
         server.vacant()[..32].copy_from_slice(&bytes);

@@ -32,7 +32,7 @@ use super::stock::Share;
 /// A connection as its endpoint and its streams share it, all in one thread.
 pub(crate) type SharedConnection = Rc<RefCell<Connection>>;
 
-/// Connections that have something to say, by their places.
+/// Connections that have something to say, by their slots.
 pub(super) type Touched = Rc<RefCell<Vec<u32>>>;
 
 /// Where an endpoint has a connection.

@@ -115,7 +115,7 @@ enum Arrival {
     New,
     Late,
     Again,
-    /// So late that nobody knows any more: the machine drops it.
+    /// So late that its state is forgotten: the machine drops it.
     TooLate,
 }
 

@@ -18,11 +18,11 @@ mod blueprint;
 mod bounds;
 mod half_open;
 mod look;
-mod places;
 mod port;
 mod receiving;
 mod routes;
 mod sending;
+mod slots;
 mod stay;
 mod waiting;
 
@@ -34,9 +34,9 @@ pub(crate) use crate::transport::multiplexer::Link;
 use blueprint::Blueprint;
 use half_open::HalfOpen;
 pub(super) use look::insist;
-use places::Places;
 pub(crate) use port::Port;
 use port::Ports;
+use slots::LinkSlots;
 use stay::LATE;
 pub(super) use stay::{LAST_WORDS, QUIET, UNSAID_LIMIT};
 use waiting::{EXACT, Waiting};
@@ -79,7 +79,7 @@ pub(crate) struct Endpoint {
     blueprint: Blueprint,
     accepts: Option<ServerSide>,
     ports: Ports,
-    places: Places,
+    slots: LinkSlots,
     half_open: HalfOpen,
     /// Connections that are given something to do between turns, and those that have something to say.
     touched: Touched,
@@ -107,7 +107,7 @@ impl Endpoint {
             blueprint: Blueprint::new(settings.clone())?,
             accepts: accepts.cloned(),
             ports: Ports::default(),
-            places: Places::default(),
+            slots: LinkSlots::default(),
             half_open: HalfOpen::new(settings.half_open_connections),
             touched: Rc::new(RefCell::new(Vec::new())),
             queue: VecDeque::new(),
@@ -213,7 +213,7 @@ impl Endpoint {
         let (handle, proto) =
             made.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let local = port.packets.socket.local_addr().ok().and_then(|local| local.as_socket());
-        let link = self.places.reserve();
+        let link = self.slots.reserve();
         self.insert(link, number, handle, proto);
         if let (Some(log), Some(connection)) = (log, self.connection(link)) {
             log.record_start(local, to);
@@ -245,7 +245,7 @@ impl Endpoint {
 
     /// A connection, until it is forgotten.
     pub(crate) fn connection(&self, link: Link) -> Option<&SharedConnection> {
-        self.places.get(link)
+        self.slots.get(link)
     }
 
     /// The socket of a connection.
@@ -271,7 +271,7 @@ impl Endpoint {
 
     /// Connections that aren't forgotten yet.
     pub(crate) fn open_connections(&self) -> usize {
-        self.places.open()
+        self.slots.open()
     }
 
     /// The next thing that has happened.
@@ -314,7 +314,7 @@ impl Endpoint {
 
     /// Closes every connection, with an application's code.
     pub(crate) fn close_all(&mut self, code: u32) {
-        for connection in self.places.all() {
+        for connection in self.slots.all() {
             connection.borrow_mut().close(code, b"");
         }
     }
@@ -337,7 +337,7 @@ impl Endpoint {
     pub(crate) fn linger(&mut self, quiet: Duration, at_most: Duration) {
         let end = Instant::now() + at_most;
         while self.open_connections() > 0 && Instant::now() < end {
-            if !self.hears_within(quiet) || self.turn().is_err() {
+            if !self.receives_within(quiet) || self.turn().is_err() {
                 return;
             }
         }
@@ -361,7 +361,7 @@ impl Endpoint {
     }
 
     /// Whether a packet comes within this time, whatever timers say.
-    fn hears_within(&mut self, time: Duration) -> bool {
+    fn receives_within(&mut self, time: Duration) -> bool {
         self.waiting.ask(&self.ports, time, true, None).is_ok() && !self.waiting.unread.is_empty()
     }
 
@@ -401,16 +401,16 @@ impl Endpoint {
         let location = Location { port: number, handle, place: link.index };
         let mut connection = Connection::new(proto, location, Rc::clone(&self.touched));
         connection.touch();
-        self.places.take(link, Rc::new(RefCell::new(connection)));
+        self.slots.take(link, Rc::new(RefCell::new(connection)));
         if let Some(port) = self.ports.at_mut(number) {
             port.set_place(handle, Some(link.index));
             port.connections += 1;
         }
     }
 
-    /// A connection is over. Since the machine has heard of that, its number may be another connection's.
+    /// A connection is over. The machine knows of it, so its number may be another connection's.
     fn forget(&mut self, index: u32, connection: &Connection) {
-        self.places.forget(index);
+        self.slots.forget(index);
         let Some(port) = self.ports.at_mut(connection.location.port) else { return };
         port.connections -= 1;
         if port.place(connection.location.handle) == Some(index) {

@@ -44,8 +44,8 @@ pub(crate) struct MultiplexedEndpoint<'a> {
     client: Option<Rc<ClientSide>>,
     /// Where each connection has a socket of its own.
     apart: Option<Apart<'a>>,
-    /// By the places of connections.
-    slots: Vec<Slot>,
+    /// By the slots of connections.
+    slots: Vec<MultiplexedSlot>,
     allowance: Allowance,
     /// Connections that don't stand yet, with their time.
     opening: VecDeque<(Instant, Link)>,
@@ -60,7 +60,7 @@ pub(crate) struct MultiplexedEndpoint<'a> {
 
 /// What is known of the connection at a place of the endpoint.
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct MultiplexedSlot {
     generation: u32,
     /// Whether it has not ended as far as the user knows.
     known: bool,
@@ -102,15 +102,15 @@ impl<'a> MultiplexedEndpoint<'a> {
     fn begin(&mut self, link: Link) {
         let index = link.index as usize;
         if self.slots.len() <= index {
-            self.slots.resize(index + 1, Slot::default());
+            self.slots.resize(index + 1, MultiplexedSlot::default());
         }
         if let Some(slot) = self.slots.get_mut(index) {
             let (generation, grant) = (link.generation, self.allowance.first());
-            *slot = Slot { generation, known: true, established: false, grant };
+            *slot = MultiplexedSlot { generation, known: true, established: false, grant };
         }
     }
 
-    fn slot(&mut self, link: Link) -> Option<&mut Slot> {
+    fn slot(&mut self, link: Link) -> Option<&mut MultiplexedSlot> {
         let slot = self.slots.get_mut(link.index as usize)?;
         (slot.known && slot.generation == link.generation).then_some(slot)
     }

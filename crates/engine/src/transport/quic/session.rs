@@ -98,8 +98,8 @@ impl crypto::ClientConfig for ClientCrypto {
             .map_err(|_| wrong())?;
         let stage = Stage::Speaking(Box::new(Connection::Client(tls)));
         let extras = self.extras.clone();
-        let session = Session::new(Side::Client, version, self.suite, extras, stage);
-        Ok(Box::new(Session { log: self.log.clone(), ..session }))
+        let session = QuicTls::new(Side::Client, version, self.suite, extras, stage);
+        Ok(Box::new(QuicTls { log: self.log.clone(), ..session }))
     }
 }
 
@@ -129,11 +129,11 @@ impl crypto::ServerConfig for ServerCrypto {
         let stage = if self.extras.clear_packets || self.extras.any_protocol {
             let with_clear = bytes(self.extras.clear_packets);
             let without = bytes(false);
-            Stage::Listening { tls, heard: Vec::new(), with_clear, without }
+            Stage::Listening { tls, received: Vec::new(), with_clear, without }
         } else {
             Stage::begun(tls, version, bytes(false))
         };
-        let session = Session::new(Side::Server, version, self.suite, self.extras.clone(), stage);
+        let session = QuicTls::new(Side::Server, version, self.suite, self.extras.clone(), stage);
         if let Some(counts) = &session.counts {
             counts.record_opened(PacketKind::Initial, self.first.load(Ordering::Relaxed));
         }
@@ -143,11 +143,11 @@ impl crypto::ServerConfig for ServerCrypto {
 
 /// How far a session has come.
 enum Stage {
-    /// A server that answers as the client's first words want it: what it has heard, and the
+    /// A server that chooses its answer by the client's first message: what it has received, and the
     /// parameters of either answer.
     Listening {
         tls: Arc<rustls::ServerConfig>,
-        heard: Vec<u8>,
+        received: Vec<u8>,
         with_clear: Vec<u8>,
         without: Vec<u8>,
     },
@@ -164,7 +164,7 @@ impl Stage {
 }
 
 /// One connection's session.
-struct Session {
+struct QuicTls {
     side: Side,
     version: Version,
     suite: Suite,
@@ -178,7 +178,7 @@ struct Session {
     events: Option<ConnectionEvents>,
 }
 
-impl Session {
+impl QuicTls {
     fn new(side: Side, version: Version, suite: Suite, extras: Extras, stage: Stage) -> Self {
         Self {
             counts: extras.counts.then(Arc::default),
@@ -204,11 +204,11 @@ impl Session {
 
     /// Hands the client's first words over when they are all there; before, keeps them.
     fn listen(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, TransportError> {
-        let Stage::Listening { tls, heard, with_clear, without } = &mut self.stage else {
+        let Stage::Listening { tls, received, with_clear, without } = &mut self.stage else {
             return Ok(Some(bytes.to_vec()));
         };
-        heard.extend_from_slice(bytes);
-        let Offer { parameters, protocol } = match Hello::parse(heard) {
+        received.extend_from_slice(bytes);
+        let Offer { parameters, protocol } = match Hello::parse(received) {
             Hello::Part => return Ok(None),
             Hello::Whole(offer) => offer,
             // TLS itself says what is wrong with it.
@@ -216,12 +216,12 @@ impl Session {
         };
         let clear = parameters.contains(&CLEAR_PACKETS);
         let parameters = std::mem::take(if clear { with_clear } else { without });
-        let (mut tls, heard) = (Arc::clone(tls), std::mem::take(heard));
+        let (mut tls, received) = (Arc::clone(tls), std::mem::take(received));
         if let Some(protocol) = protocol.filter(|_| self.extras.any_protocol) {
             Arc::make_mut(&mut tls).alpn_protocols = vec![protocol];
         }
         self.stage = Stage::begun(tls, self.version, parameters);
-        Ok(Some(heard))
+        Ok(Some(received))
     }
 
     /// Whether both ends want their packets in clear.
@@ -267,7 +267,7 @@ impl Session {
     }
 }
 
-impl crypto::Session for Session {
+impl crypto::Session for QuicTls {
     fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
         let side = match side {
             Side::Client => rustls::Side::Client,

@@ -115,7 +115,7 @@ pub(crate) struct Settings {
     /// Flow control of a stream and of a connection, as the receiver grants it.
     pub(crate) stream_window_bytes: u32,
     pub(crate) connection_window_bytes: u32,
-    /// A connection that hears nothing for so long has ended.
+    /// A connection on which no packet arrives for so long has ended.
     pub(crate) idle: Duration,
     /// A silent connection says something this often.
     pub(crate) keep_alive: Option<Duration>,

@@ -15,7 +15,7 @@ impl Stock {
         Self { left_bytes: Arc::new(AtomicU64::new(bytes)) }
     }
 
-    /// Takes so much, where that is at most a quarter of what is left: nobody gets the last of it alone.
+    /// Takes so much, where that is at most a quarter of what is left: no connection gets the last of it alone.
     fn take(&self, bytes: u64) -> bool {
         let taken = |left: u64| (bytes <= left / 4).then(|| left - bytes);
         self.left_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok()

@@ -11,7 +11,7 @@ const INCOMING_BYTES: usize = 256 << 10;
 /// With less room than this behind what came, the rest of it moves to the front.
 const LEAST_VACANT_BYTES: usize = 128 << 10;
 
-/// Bytes that came: plain ones that nobody has taken, and after them records.
+/// Bytes that came: plain ones that were not taken yet, and after them records.
 pub(super) struct Incoming {
     bytes: Vec<u8>,
     /// Of a record that was opened, what the load hasn't taken.

@@ -32,7 +32,7 @@ pub(super) struct Console<'a> {
     heads: Heads,
     /// Rows of status on the console so far.
     rows: u64,
-    /// Whether the run goes on: what somebody stops says nothing more.
+    /// Whether the run goes on: a run that was stopped prints nothing more.
     pub(super) goes_on: bool,
     /// Faults that were explained.
     explained: Vec<&'static str>,
@@ -158,7 +158,7 @@ impl<'a> Console<'a> {
         self.say(&error::pausing(pause_ms));
     }
 
-    /// Somebody has asked to stop: what happens from now on isn't told.
+    /// The run was asked to stop: later events aren't printed.
     pub(super) fn stop(&mut self) {
         if std::mem::replace(&mut self.goes_on, false) {
             self.say(error::INTERRUPTED);

@@ -46,6 +46,6 @@ pub(super) fn start(words: &[String]) -> Result<(), String> {
 pub(super) fn tell_foreground(failure: Option<&str>) {
     let line = format!("{}\n", failure.unwrap_or(READY));
     let mut stdout = io::stdout().lock();
-    // Where nobody waits any more nobody needs to know.
+    // Fails only if the parent has ended already.
     let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
 }

@@ -52,7 +52,7 @@ impl Outlet {
         Self { title, ..self }
     }
 
-    /// From now on nobody reads standard output.
+    /// From now on standard output has no reader.
     pub(super) fn leave_stdout(&self) {
         let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*target, Target::Stdout) {
@@ -106,7 +106,7 @@ impl Outlet {
         };
         let Err((target, error)) = written else { return };
         stdout::note(&target, &error);
-        // Where nobody reads any more there is nothing to measure for.
+        // Without a reader there is nothing to measure for.
         if error.kind() == ErrorKind::BrokenPipe {
             self.cancel.request();
         }

@@ -32,7 +32,7 @@ impl PidFile {
         let mut file = open(path)?;
         let number = std::process::id().to_string();
         if let Err(error) = file.write_all(number.as_bytes()) {
-            // What is there now names nobody. A device is no file of ours.
+            // The present content names no process. A device is no file of ours.
             if file.metadata().is_ok_and(|facts| facts.is_file()) {
                 let _ = remove_file(path);
             }

@@ -121,7 +121,7 @@ fn set_kind(workload: &mut Workload, test: &TestPlan) {
         .map(|pacing| Schedule { per_s: sends_per_s(pacing), arrivals: Arrivals::Even });
     match &mut workload.kind {
         Kind::Stream { send_bytes, .. } => {
-            // What nobody asked for is known when the kernel has granted a buffer.
+            // A default size is known when the kernel has granted a buffer.
             *send_bytes = sender.send_bytes.unwrap_or(0);
             let paced = sender.pacing.zip(sender.send_bytes);
             let bps = paced.map(|(pacing, bytes)| sends_per_s(pacing) * f64::from(bytes) * 8.0);

@@ -4,7 +4,7 @@ use linerate_engine::netperf::Asked;
 use linerate_measure::dialect::netperf::End as EndFigures;
 use linerate_measure::run::Draft;
 use linerate_measure::{Direction, End, EndReport, Kind, Plan, Rate, Transport, Workload};
-use linerate_wire::netperf::test::{Carrier, Length, Part, Request};
+use linerate_wire::netperf::test::{Length, Part, Request, Transport as TestTransport};
 use linerate_wire::visible::visible;
 
 use crate::personality::recorder::ServedDialect;
@@ -38,10 +38,10 @@ fn is_bulk(part: Part) -> bool {
 
 /// The nearest load of ours. A size that the server chooses is 0.
 fn workload(request: &Request) -> Workload {
-    let Request { part, carrier, length, .. } = *request;
-    let transport = match carrier {
-        Carrier::Tcp => Transport::Tcp,
-        Carrier::Udp => Transport::Udp,
+    let Request { part, transport, length, .. } = *request;
+    let transport = match transport {
+        TestTransport::Tcp => Transport::Tcp,
+        TestTransport::Udp => Transport::Udp,
     };
     let mut workload = match part {
         Part::Receive => Workload::stream(Direction::Up, transport),

@@ -95,7 +95,7 @@ fn names(typed: &Typed) -> (String, u16, &'static str) {
     (host, typed.port, family_name(typed.family))
 }
 
-/// Whether somebody else accepted a client and handed it over (inetd).
+/// Whether another process accepted a client and handed it over (inetd).
 fn stdin_is_socket() -> bool {
     rustix::fs::fstat(io::stdin())
         .is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Socket)

@@ -1,4 +1,4 @@
-//! The server: it runs until somebody stops it, and prints what happens.
+//! The server: it runs until it is stopped, and prints what happens.
 
 use std::process;
 use std::sync::mpsc::RecvTimeoutError;

@@ -1,4 +1,4 @@
-//! The server: it runs until somebody stops it.
+//! The server: it runs until it is stopped.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -119,7 +119,7 @@ impl Connection {
         self.deliveries.get_mut(&id).map(Delivery::bytes)
     }
 
-    /// Nobody asks any more how much of a stream was delivered.
+    /// How much of a stream was delivered isn't needed any more.
     pub(crate) fn forget_delivery(&mut self, id: StreamId) {
         self.deliveries.remove(&id);
     }

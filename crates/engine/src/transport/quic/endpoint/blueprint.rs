@@ -58,7 +58,7 @@ impl Blueprint {
             packets,
             route,
             routes: finds_routes.then(|| Routes::new(settings.clone())),
-            places: Vec::new(),
+            slots: Vec::new(),
             connections: 0,
             unsent: None,
             parked: Vec::new(),

@@ -6,7 +6,7 @@ const TRAINS_PER_TURN: usize = 8;
 const SENDS_PER_TURN: usize = 16;
 /// Long trains are bounded by their bytes: what is acknowledged early frees memory that the cache still
 /// has (4 trains in place of 16 make uploads 7 % faster). Many connections with little each are not:
-/// in turns of 4 sends 10,000 of them don't hear each other in time.
+/// in turns of 4 sends 10,000 of them time out.
 const BYTES_PER_TURN: usize = 256 << 10;
 
 /// Behind a train that is shorter there is nothing as a rule, where one socket has one connection.

@@ -15,15 +15,15 @@ pub(super) struct HalfOpen {
     /// The place of each in the endpoint, and since when it is there.
     pending: Pending<(usize, Instant)>,
     most: usize,
-    /// Clients that the endpoint's user hasn't decided about, by their places, where it decides.
+    /// Clients that the endpoint's user hasn't decided about, by their slots, where it decides.
     pub(super) undecided: Option<HashMap<u32, Undecided>>,
 }
 
-/// What becomes of a connection that somebody begins.
+/// What becomes of a connection that a client begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Accept,
-    /// It shall show first that it hears at its address (RFC 9000, section 8.1.2).
+    /// The client must first show that it receives at its address (RFC 9000, section 8.1.2).
     Retry,
     /// It comes from where most come from.
     Ignore,

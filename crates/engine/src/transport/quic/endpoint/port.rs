@@ -20,8 +20,8 @@ pub(crate) struct Port {
     pub(super) route: Option<Arc<TransportConfig>>,
     /// Where the socket is a server's without a route, those of its peers.
     pub(super) routes: Option<Routes>,
-    /// The places of its connections, by the machine's numbers.
-    pub(super) places: Vec<Option<u32>>,
+    /// The slots of its connections, by the machine's numbers.
+    pub(super) slots: Vec<Option<u32>>,
     /// How many there are that aren't forgotten yet.
     pub(super) connections: usize,
     /// What the socket had no room for, whose it is, and the connections that have more.
@@ -57,14 +57,14 @@ impl Port {
     }
 
     pub(super) fn place(&self, handle: ConnectionHandle) -> Option<u32> {
-        self.places.get(handle.0).copied().flatten()
+        self.slots.get(handle.0).copied().flatten()
     }
 
     pub(super) fn set_place(&mut self, handle: ConnectionHandle, place: Option<u32>) {
-        if self.places.len() <= handle.0 {
-            self.places.resize(handle.0 + 1, None);
+        if self.slots.len() <= handle.0 {
+            self.slots.resize(handle.0 + 1, None);
         }
-        if let Some(known) = self.places.get_mut(handle.0) {
+        if let Some(known) = self.slots.get_mut(handle.0) {
             *known = place;
         }
     }

@@ -67,7 +67,7 @@ impl Endpoint {
         let before = intake.bytes();
         let received = self.receive_trains(number, now, intake);
         if intake.bytes() > before {
-            self.waiting.heard = Some(number);
+            self.waiting.last_port = Some(number);
             if let Some(stay) = self.ports.at_mut(number).and_then(|port| port.stay()) {
                 stay.record_heard(now);
             }
@@ -90,7 +90,7 @@ impl Endpoint {
             let mut train = match port.packets.receive() {
                 Ok(Some(train)) => train,
                 Ok(None) => return Ok(false),
-                // An earlier packet found the peer's port closed or no way there, or so somebody says.
+                // An earlier packet found the peer's port closed or no way there, by an ICMP message that may be forged.
                 Err(error) if is_of_the_path(&error) => {
                     let is_client = self.accepts.is_none() || port.own.is_some();
                     if error.kind() == io::ErrorKind::ConnectionRefused && is_client {
@@ -130,8 +130,8 @@ impl Endpoint {
     /// Tells the connections over a socket that aren't established.
     fn tell_refused(&mut self, number: u32) {
         let Some(port) = self.ports.get(number) else { return };
-        for index in port.places.iter().flatten() {
-            if let Some((link, connection)) = self.places.at(*index)
+        for index in port.slots.iter().flatten() {
+            if let Some((link, connection)) = self.slots.at(*index)
                 && connection.borrow().proto.is_handshaking()
             {
                 self.events.push_back((link, Event::Refused));
@@ -149,7 +149,7 @@ impl Endpoint {
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 let place = self.ports.get(number).and_then(|port| port.place(handle));
-                if let Some((_, connection)) = place.and_then(|place| self.places.at(place)) {
+                if let Some((_, connection)) = place.and_then(|place| self.slots.at(place)) {
                     let mut connection = connection.borrow_mut();
                     connection.record_datagram(packets, ecn);
                     connection.proto.handle_event(event);
@@ -198,7 +198,7 @@ impl Endpoint {
             Reply::Ignore => return port.proto.ignore(incoming),
             Reply::Replace(place) => self.give_up(place as u32),
         }
-        let link = self.places.reserve();
+        let link = self.slots.reserve();
         let half_open_number = self.half_open.add(from, link.index as usize, now);
         let client = Undecided { link, number, incoming, config, packets, ecn, half_open_number };
         match &mut self.half_open.undecided {
@@ -218,7 +218,7 @@ impl Endpoint {
         match port.proto.accept(incoming, Instant::now(), &mut self.outgoing, Some(config)) {
             Ok((handle, proto)) => {
                 self.insert(link, number, handle, proto);
-                if let Some(connection) = self.places.get(link) {
+                if let Some(connection) = self.slots.get(link) {
                     let mut connection = connection.borrow_mut();
                     connection.record_datagram(packets, ecn);
                     connection.half_open_number = Some(half_open_number);
@@ -231,7 +231,7 @@ impl Endpoint {
                     self.respond(number, &response);
                 }
                 self.half_open.remove(half_open_number);
-                self.places.release(link);
+                self.slots.release(link);
                 false
             }
         }
@@ -252,7 +252,7 @@ impl Endpoint {
             return;
         };
         self.half_open.remove(half_open_number);
-        self.places.release(link);
+        self.slots.release(link);
         self.refused += 1;
         self.outgoing.clear();
         if let Some(port) = self.ports.at_mut(number) {
@@ -263,7 +263,7 @@ impl Endpoint {
 
     /// Ends a connection whose handshake isn't done, or the wait of a client for a decision.
     fn give_up(&mut self, index: u32) {
-        if let Some((_, connection)) = self.places.at(index) {
+        if let Some((_, connection)) = self.slots.at(index) {
             let mut connection = connection.borrow_mut();
             connection.half_open_number = None;
             return connection.close(0, b"");
@@ -290,7 +290,7 @@ impl Endpoint {
         self.queue.extend(self.touched.borrow_mut().drain(..));
         for at in 0..self.queue.len() {
             let Some(index) = self.queue.get(at).copied() else { break };
-            if let Some((_, connection)) = self.places.at(index) {
+            if let Some((_, connection)) = self.slots.at(index) {
                 let connection = SharedConnection::clone(connection);
                 self.collect(index, &mut connection.borrow_mut());
             }
@@ -306,7 +306,7 @@ impl Endpoint {
                 return;
             }
             self.times.pop();
-            let Some((_, connection)) = self.places.at(index) else { continue };
+            let Some((_, connection)) = self.slots.at(index) else { continue };
             let mut connection = connection.borrow_mut();
             if connection.due != Some(due) {
                 continue;

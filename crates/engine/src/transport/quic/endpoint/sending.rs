@@ -28,7 +28,7 @@ impl Endpoint {
                 self.queue.push_front(index);
                 return result.map(|()| true);
             }
-            let Some((_, connection)) = self.places.at(index) else { continue };
+            let Some((_, connection)) = self.slots.at(index) else { continue };
             let connection = SharedConnection::clone(connection);
             let mut connection = connection.borrow_mut();
             match self.serve(index, &mut connection, now) {
@@ -94,7 +94,7 @@ impl Endpoint {
         for number in std::mem::take(&mut self.ports.blocked) {
             let unsent = self.ports.at_mut(number).and_then(|port| port.unsent.take());
             let Some((index, transmit, bytes)) = unsent else { continue };
-            let connection = self.places.at(index).map(|(_, connection)| connection.clone());
+            let connection = self.slots.at(index).map(|(_, connection)| connection.clone());
             let mut borrowed = connection.as_ref().map(|connection| connection.borrow_mut());
             let sent = self.transmit((number, index), borrowed.as_deref_mut(), transmit, bytes);
             drop(borrowed);
@@ -143,7 +143,7 @@ impl Endpoint {
 
     /// Takes over what a connection tells its machine and its user.
     pub(super) fn collect(&mut self, index: u32, connection: &mut Connection) {
-        let Some((link, _)) = self.places.at(index) else { return };
+        let Some((link, _)) = self.slots.at(index) else { return };
         if let Some(port) = self.ports.at_mut(connection.location.port) {
             while let Some(event) = connection.proto.poll_endpoint_events() {
                 if let Some(event) = port.proto.handle_event(connection.location.handle, event) {
@@ -233,7 +233,7 @@ impl Endpoint {
         let (link, stay) = (own.link, Stay::none(Instant::now()));
         own.stay = Some(stay);
         self.ports.stays.push_back((stay.until, link));
-        if let Some(connection) = self.places.get(link) {
+        if let Some(connection) = self.slots.get(link) {
             let mut connection = connection.borrow_mut();
             let (kind, text) = (error.kind(), error.to_string());
             let cause = Cause { kind, code: None, text, close: None };
@@ -248,7 +248,7 @@ impl Endpoint {
     fn close_own(&mut self, number: u32) {
         if let Some(own) = self.ports.get(number).and_then(|port| port.own) {
             self.remove_port(number);
-            self.places.forget(own.link.index);
+            self.slots.forget(own.link.index);
         }
     }
 
@@ -258,7 +258,7 @@ impl Endpoint {
             && ends + late <= now
         {
             self.ports.stays.pop_front();
-            let Some(connection) = self.places.get(link).cloned() else { continue };
+            let Some(connection) = self.slots.get(link).cloned() else { continue };
             let connection = connection.borrow();
             let Some(port) = self.ports.at_mut(connection.location.port) else { continue };
             let has_unsaid = port.unsent.is_some() || connection.is_touched();
@@ -289,7 +289,7 @@ impl Endpoint {
         for number in self.ports.numbers() {
             let Some(own) = self.ports.get(number).and_then(|port| port.own) else { continue };
             let blocked = self.ports.get(number).is_some_and(|port| port.unsent.is_some());
-            let connection = self.places.get(own.link);
+            let connection = self.slots.get(own.link);
             let unsaid = blocked || connection.is_some_and(|one| one.borrow().is_touched());
             if own.stay.is_some() && !unsaid {
                 self.close_own(number);

@@ -38,7 +38,7 @@ pub(super) struct Waiting {
     pub(super) looks: bool,
     pub(super) look: Look,
     /// The socket that packets came to last.
-    pub(super) heard: Option<u32>,
+    pub(super) last_port: Option<u32>,
 }
 
 impl Waiting {
@@ -72,9 +72,9 @@ impl Waiting {
         if let Some(alone) = self.alone {
             return Ok(self.ask_alone(ports, alone, wait, also));
         }
-        let heard = self.heard.and_then(|number| ports.get(number));
-        let may_look = self.looks && wait > Look::LONGEST && heard.is_some();
-        if let Some(last) = heard.filter(|_| may_look) {
+        let last = self.last_port.and_then(|number| ports.get(number));
+        let may_look = self.looks && wait > Look::LONGEST && last.is_some();
+        if let Some(last) = last.filter(|_| may_look) {
             let Self { set, ready, look, .. } = self;
             // A set refuses to be asked without room for an answer.
             ready.reserve(READY_AT_ONCE);

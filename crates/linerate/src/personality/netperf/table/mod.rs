@@ -102,7 +102,7 @@ fn demand(cost: Cost) -> f64 {
     cost.demand_us.unwrap_or(UNMEASURED)
 }
 
-/// How the server measured; a blank where nobody told.
+/// How the server measured; a blank if unknown.
 fn remote_letter(figures: &Figures) -> &str {
     if figures.last.server_told { letter(figures.last.remote()) } else { " " }
 }
