@@ -119,6 +119,7 @@ const SHARED: &[Exception] = &[
     ("engine", "Ending", 3, NAMESAKES),
     ("engine", "Event", 3, NAMESAKES),
     ("engine", "Hello", 3, NAMESAKES),
+    ("engine", "Listener", 3, NAMESAKES),
     ("engine", "Pending", 3, NAMESAKES),
     ("engine", "Reading", 3, NAMESAKES),
     ("engine", "Report", 3, DIALECTS),
