@@ -47,7 +47,7 @@ pub(in super::super) struct Worker {
     /// Pairs whose connection to the target doesn't stand, and until when it may take.
     connecting: VecDeque<(Instant, usize)>,
     scratch: Vec<u8>,
-    /// Nobody is accepted before.
+    /// No client is accepted before.
     short_until: Option<Instant>,
 }
 
@@ -117,7 +117,7 @@ impl Worker {
                     }
                 },
                 Accepted::Gone => {}
-                Accepted::Nobody => return Ok(()),
+                Accepted::Empty => return Ok(()),
                 Accepted::Short(_) => {
                     self.short_until = Some(Instant::now() + SHORT);
                     return Ok(());
