@@ -32,7 +32,7 @@ def parse_options(words):
     parser.add_argument("--open-files", type=int, default=20_000,
                         help="most open files of each process (default: 20000)")
     parser.add_argument("--hold-s", type=float,
-                        help="how long each stays open (default: 5 s and 1 s for each 4000 connections)")
+                        help="how long each stays open (default: 5 s and 1 s for each 2500 connections)")
     parser.add_argument("--program", type=Path, default=REPOSITORY / "target/release/linerate",
                         help="linerate (default: target/release/linerate)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")

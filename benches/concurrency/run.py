@@ -18,7 +18,7 @@ LOOK_S = 0.1
 # A client that fails may wait for its time-outs.
 GRACE_S = 90.0
 CLOSES_IN_S = 10.0
-BEGINS_AT_A_SECOND = 4_000
+BEGINS_AT_A_SECOND = 2_500
 
 
 def client_words(connections, options, hold_s):

@@ -17,7 +17,7 @@ class Command(unittest.TestCase):
 
     def test_connections_are_held_until_all_are_there(self):
         options = command.parse_options([])
-        self.assertEqual(run.hold_time(500_000, options), 130.0)
+        self.assertEqual(run.hold_time(500_000, options), 205.0)
         self.assertEqual(run.hold_time(10, command.parse_options(["--hold-s", "3"])), 3.0)
 
     def test_each_connection_moves_and_verifies_the_bytes_once(self):
