@@ -2,7 +2,8 @@
 
 use linerate_measure::step::{Close, Course, ID_BYTES, Life, LifePace, LifeStep, Move, Size, Text};
 
-const MOST_MOVES: u32 = 100_000;
+/// More than all bytes of a life, one by one, each with a wait.
+const MOST_MOVES: u32 = 2_000_000;
 
 /// Bytes of a seed, one after the other; zeros behind its end.
 struct Bytes<'a>(&'a [u8]);
