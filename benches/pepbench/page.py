@@ -3,6 +3,12 @@
 HEAD = ("link", "loss", "protocol", "", "15 Mbit/s after", "1 s", "10 s", "30 s")
 
 
+LINKS = {
+    "geo": "290 ms each way, 20 Mbit/s, a queue of 1 MB",
+    "leo": "25 ms each way with 5 ms of jitter, 100 Mbit/s to the client and 15 Mbit/s from it",
+}
+
+
 def cells(row, curve):
     """A row of the table as text."""
     full = curve.full_after_s()
@@ -20,6 +26,9 @@ def render_table(curves):
 
 def render_page(curves, judged, seconds):
     """docs/pep.md."""
+    links = {row.link for row in curves}
+    described = "".join(f"| {link} | {what} |\n" for link, what in LINKS.items() if link in links)
+    late = sum(not curve.is_trusted for curve in curves.values())
     bars = "\n".join(f"* {text}: {'met' if is_met else 'not met' if is_met is False else 'no verdict'}" for text, is_met in judged)
     return f"""# What the proxy is for
 
@@ -32,13 +41,13 @@ second at this rate begins.
 
 | link | what it is |
 |---|---|
-| geo | 290 ms each way, 20 Mbit/s, a queue of 1 MB |
-| leo | 25 ms each way with 5 ms of jitter, 100 Mbit/s to the client and 15 Mbit/s from it |
-
+{described}
 QUIC is `linerate qperf` with CUBIC. TCP is `linerate iperf3 -R`, also with CUBIC, through
 `linerate proxy --tcp`. Every connection begins with 10 packets. Connections of the proxy to its
 clients begin with 100, as in the published measurements (`--iw 100`; for TCP `initcwnd 100` of the
 route).
+
+In {late} of {len(curves)} rows the emulator's own report says that it sent packets late.
 
 {render_table(curves)}
 The bars come from Kosek and others, "Exploring Proxying QUIC and HTTP/3 for Satellite

@@ -22,8 +22,9 @@ use linerate_measure::plan::LocalAddress;
 use crate::access::{Authority, Identity};
 use crate::control::fingerprint;
 use crate::error::Error;
-use crate::probe::raise_open_files_limit;
+use crate::probe::{memory_bytes, raise_open_files_limit};
 use crate::socket::plain;
+use crate::transport::quic::Stock;
 use admission::Admission;
 use counts::Counts;
 pub use counts::{EndTotals, Totals};
@@ -31,6 +32,9 @@ pub use linerate_wire::relay::{Close, CloseKind, End, Ended};
 
 pub use crate::transport::quic::Congestion;
 
+/// What all windows may have the proxy keep beyond what each begins with: so much, and no more than a quarter of
+/// the machine's memory.
+const MOST_STOCK_BYTES: u64 = 4 << 30;
 /// Events that may wait for a reader; more are dropped.
 const EVENTS_WAITING_MAX: usize = 1_024;
 
@@ -167,6 +171,8 @@ pub struct Proxy {
 struct Shared {
     stop: Arc<AtomicBool>,
     admission: Arc<Admission>,
+    /// Memory for the windows of all connections beyond what each begins with.
+    stock: Stock,
     events: SyncSender<ProxyEvent>,
 }
 
@@ -192,8 +198,10 @@ impl Proxy {
         let (events, told) = sync_channel(EVENTS_WAITING_MAX);
         let stop = Arc::new(AtomicBool::new(false));
         let limits = plan.limits;
+        let stock = Stock::new(MOST_STOCK_BYTES.min(memory_bytes() / 4));
         let admission = Admission::new(limits.connections, limits.connections_per_origin);
-        let shared = Shared { stop: Arc::clone(&stop), admission: Arc::new(admission), events };
+        let shared =
+            Shared { stop: Arc::clone(&stop), admission: Arc::new(admission), stock, events };
         let mut proxy = Self {
             address: plan.target,
             fingerprint: None,

@@ -20,6 +20,8 @@ use crate::transport::quic::{ClientSide, ConnectionIds, Endpoint, Extras, Server
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Clients of one thread whose handshake isn't done.
 const HALF_OPEN_CONNECTIONS: usize = 4_096;
+/// What a peer may send at first, of a connection.
+const FIRST_WINDOW_BYTES: u32 = 64 << 10;
 /// Bytes of a packet in a first window (RFC 9002, section 7.2).
 const FIRST_PACKET_BYTES: u64 = 1_200;
 /// What may wait in pieces that the other end has not taken, of the buffer.
@@ -32,6 +34,11 @@ pub(super) fn buffers(plan: &ProxyPlan) -> (u64, usize) {
     (u64::from(buffer_bytes - pieces), pieces as usize)
 }
 
+/// What a peer may send at first before it is read: more is allowed when its handshake is done.
+pub(super) fn first_window_bytes(plan: &ProxyPlan) -> u32 {
+    plan.limits.window_bytes.min(FIRST_WINDOW_BYTES)
+}
+
 fn settings(plan: &ProxyPlan, sides: &QuicSides) -> Settings {
     let limits = &plan.limits;
     let first_packets = sides.sending.first_window_packets;
@@ -40,7 +47,7 @@ fn settings(plan: &ProxyPlan, sides: &QuicSides) -> Settings {
         initial_window_bytes: first_packets
             .map(|packets| u64::from(packets).saturating_mul(FIRST_PACKET_BYTES)),
         stream_window_bytes: limits.window_bytes,
-        connection_window_bytes: limits.window_bytes,
+        connection_window_bytes: first_window_bytes(plan),
         streams: limits.streams,
         connections: limits.connections as usize,
         half_open_connections: HALF_OPEN_CONNECTIONS,

@@ -12,7 +12,7 @@ use socket2::Socket;
 use super::super::counts::Counts;
 use super::super::{PairEvent, ProxyEvent, ProxyPlan, QuicSides, Shared};
 use super::pair::Pair;
-use super::sides::{buffers, endpoint, server_name, target_socket};
+use super::sides::{buffers, endpoint, first_window_bytes, server_name, target_socket};
 use crate::error::Error;
 use crate::transport::multiplexer::Link;
 use crate::transport::quic::{Cause, ClientSide, Endpoint, Event};
@@ -170,6 +170,7 @@ impl Worker {
             Event::Established => {
                 let elapsed_ns = pair.elapsed_ns();
                 self.tell(number, || PairEvent::Established(end, elapsed_ns));
+                self.enlarge_window(link);
                 let Some(pair) = self.pair(number) else { return };
                 if end == End::Target && pair.connection(End::Client).is_none() {
                     pair.handle_established(end);
@@ -258,6 +259,14 @@ impl Worker {
         } else {
             let ended = Ended::Failed("the client's first packet could not be read".to_owned());
             self.end_side(number, End::Client, &ended);
+        }
+    }
+
+    /// Lets a peer whose handshake is done send more before it is read, as far as there is memory.
+    fn enlarge_window(&self, link: Link) {
+        if let Some(connection) = self.endpoint.connection(link) {
+            let (first, most) = (first_window_bytes(&self.plan), self.plan.limits.window_bytes);
+            connection.borrow_mut().enlarge_window(first, most, &self.shared.stock);
         }
     }
 

@@ -33,6 +33,12 @@ impl Stock {
     }
 }
 
+/// What so much of a window may keep: packets whole of which two fifths count (`Assembler::insert` of
+/// quinn-proto).
+pub(super) fn kept_bytes(window_bytes: u32) -> u64 {
+    u64::from(window_bytes) * 5 / 2
+}
+
 /// What a connection has of a stock, which has it back when the connection is forgotten: until then its memory
 /// is used.
 pub(super) struct Share {

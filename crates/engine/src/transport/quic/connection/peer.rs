@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use quinn_proto::Dir;
 
+use super::super::stock::{Share, Stock, kept_bytes};
 use super::Connection;
 
 impl Connection {
@@ -27,6 +28,18 @@ impl Connection {
     /// Where the peer is.
     pub(crate) fn remote_address(&self) -> SocketAddr {
         self.proto.remote_address()
+    }
+
+    /// Enlarges that from what it was to as much of this as the stock has, halved until it has it.
+    pub(crate) fn enlarge_window(&mut self, from: u32, most: u32, stock: &Stock) {
+        let share = self.share.get_or_insert_with(|| Share::none_of(stock.clone()));
+        let mut window_bytes = most;
+        while window_bytes > from && !share.grow(kept_bytes(window_bytes - from)) {
+            window_bytes /= 2;
+        }
+        if window_bytes > from {
+            self.set_window(window_bytes);
+        }
     }
 
     /// Whether the peer has closed the connection, be it in answer.

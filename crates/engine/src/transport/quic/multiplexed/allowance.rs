@@ -8,7 +8,7 @@ use quinn_proto::Dir;
 
 use super::super::connection::Connection;
 use super::super::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES};
-use super::super::stock::{Share, Stock};
+use super::super::stock::{Share, Stock, kept_bytes};
 use super::MultiplexedEndpoint;
 use crate::transport::multiplexer::Link;
 
@@ -22,11 +22,6 @@ const REFUSED_PER_TURN: usize = 16;
 /// What a stream may keep besides its part of the window (`Assembler::insert` of quinn-proto): packets whole of
 /// which few bytes count, up to 32 KiB, and what is known of 1,024 pieces, twice as a vector grows.
 const STREAM_BYTES: u64 = (32 << 10) + 2 * 1_024 * 56;
-
-/// What so much of a window may keep: packets whole of which two fifths count (likewise).
-fn kept_bytes(window_bytes: u32) -> u64 {
-    u64::from(window_bytes) * 5 / 2
-}
 
 /// What one connection may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
