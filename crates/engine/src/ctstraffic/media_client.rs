@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use linerate_measure::Role;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
 use linerate_wire::ctstraffic::media::datagram::{SENDER_FREQUENCY, START};
@@ -307,6 +308,14 @@ impl MediaEnd for MediaClient<'_> {
 
     fn open(&self) -> usize {
         self.streams.len() - self.free.len()
+    }
+
+    fn role(&self) -> Role {
+        Role::Client
+    }
+
+    fn spins(&self) -> bool {
+        false
     }
 
     fn totals(&mut self) -> MediaTotals {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use linerate_measure::EndReport;
 use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Mismatch;
@@ -118,7 +119,7 @@ impl MediaTotals {
 }
 
 /// What a run came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MediaRun {
     /// Its streams.
     pub totals: MediaTotals,
@@ -130,6 +131,8 @@ pub struct MediaRun {
     pub is_complete: bool,
     /// Events that were not told because too many waited for the caller.
     pub lost_events: u64,
+    /// How long it took, and what its thread and the machine did meanwhile.
+    pub report: EndReport,
 }
 
 /// Both added up.

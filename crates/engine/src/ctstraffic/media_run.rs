@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use linerate_measure::report::{HostFacts, Waiting};
+use linerate_measure::{EndReport, Role};
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 
 use super::media_event::{MediaEvent, MediaRun, MediaStatus, MediaTotals, since};
 use super::{Events, LOOK_NS};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::event::Cancel;
+use crate::probe::MachineTimes;
+use crate::socket::thread_usage;
+use crate::waiting;
 
 /// From so many streams on, an end has a turn every [`TURN_NS`] and not for each frame: a thread that wakes up
 /// 60,000 times a second does little else.
@@ -34,6 +39,12 @@ pub(super) trait MediaEnd {
     /// Streams that run.
     fn open(&self) -> usize;
 
+    /// Which end this is.
+    fn role(&self) -> Role;
+
+    /// Whether its thread polls without sleeping.
+    fn spins(&self) -> bool;
+
     /// What came of all streams until now.
     fn totals(&mut self) -> MediaTotals;
 
@@ -53,6 +64,7 @@ pub(super) fn conduct(
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let limit_ns = times.time_limit.map_or(u64::MAX, ns);
     let ends_ns = began_ns.saturating_add(limit_ns);
+    let machine = MachineTimes::now();
     let mut rows = StatusRows::new(began_ns, times.status_ns);
     let tell_status = |end: &mut dyn MediaEnd, rows: &mut StatusRows, now_ns| {
         let row = rows.cut(now_ns, end.open(), end.totals());
@@ -92,6 +104,21 @@ pub(super) fn conduct(
         elapsed_ns: now_ns - began_ns,
         is_complete,
         lost_events: events.lost(),
+        report: report(&end, &machine, now_ns - began_ns),
+    }
+}
+
+/// What the calling thread, which has carried all streams, and the machine have done since the run began.
+fn report(end: &impl MediaEnd, machine: &MachineTimes, elapsed_ns: u64) -> EndReport {
+    let usage = thread_usage();
+    let waiting = Waiting { sleeps: usage.sleeps, spins: end.spins(), ..waiting::counts() };
+    EndReport {
+        host: HostFacts { ran_on_cpus: vec![usage.on_cpu], ..HostFacts::default() },
+        elapsed_ns,
+        cpu: Some(usage.cpu),
+        waiting: Some(waiting),
+        machine_cpu: MachineTimes::now().cpus_since(machine),
+        ..EndReport::nothing(end.role())
     }
 }
 

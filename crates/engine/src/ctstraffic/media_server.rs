@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
+use linerate_measure::Role;
 use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
@@ -337,6 +338,14 @@ impl MediaEnd for MediaServer<'_> {
 
     fn open(&self) -> usize {
         self.by_peer.len()
+    }
+
+    fn role(&self) -> Role {
+        Role::Server
+    }
+
+    fn spins(&self) -> bool {
+        self.plan.spins
     }
 
     fn totals(&mut self) -> MediaTotals {

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use linerate_measure::Run;
 use serde_json::Value;
 
 use crate::fixture::{Ended, Folder, PORT, own_address, run_client, start, start_command};
@@ -34,6 +35,29 @@ fn a_stream_has_all_its_frames_and_files_at_both_ends() {
     let rows = folder.rows("status.csv");
     let completed = rows.iter().map(|row| row[3].parse::<u64>().unwrap());
     assert_eq!(completed.sum::<u64>(), 50, "{rows:?}");
+}
+
+#[test]
+fn run_documents_of_streams_have_waiting_and_machine() {
+    let (address, folder) = (own_address(), Folder::new());
+    let start_documented = |words: String, document: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.arg("ctstraffic").args(words.split_whitespace()).current_dir(folder.path(""));
+        command.env("LINERATE_RUN_DOCUMENT", folder.path(document));
+        start_command(command, &words)
+    };
+    let server = format!("-listen:{address} {STREAM} -serverexitlimit:1");
+    let server = start_documented(server, "server.json");
+    let client =
+        start_documented(format!("-target:{address} {STREAM} -iterations:1"), "client.json");
+    let (client, server) = (client.wait(), server.wait());
+    assert_eq!((client.exit_code, server.exit_code), (0, 0), "{client:?} {server:?}");
+    for document in ["client.json", "server.json"] {
+        let run: Run = serde_json::from_str(&folder.read(document)).unwrap();
+        let own = run.reports.iter().find(|report| report.role == run.written_by).unwrap();
+        assert!(own.waiting.is_some_and(|waiting| waiting.sleeps > 0), "{document}: {own:?}");
+        assert!(own.cpu.is_some() && !own.machine_cpu.is_empty(), "{document}: {own:?}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use linerate_engine::event::Cancel;
 use linerate_measure::dialect::SampleExtension;
 use linerate_measure::dialect::ctstraffic::{EndTotals, Frames, Interval};
 use linerate_measure::sample::Traffic;
-use linerate_measure::{Direction, End, EndReport, Kind, Rate, Role, Sample, Workload};
+use linerate_measure::{Direction, End, Kind, Rate, Role, Sample, Workload};
 use linerate_personality::ctstraffic::addresses::local_port;
 use linerate_personality::ctstraffic::options::Options;
 use linerate_personality::ctstraffic::{Refusal, exit};
@@ -64,8 +64,8 @@ pub(super) fn run(
     let failed = run.totals.network_errors.saturating_add(run.totals.protocol_errors);
     let exit_code = exit::exit_code(failed, is_finished(options, &run));
     printer.conclude(&run, exit_code);
-    let report = EndReport { elapsed_ns: run.elapsed_ns, ..EndReport::nothing(role) };
-    Ok(RunEnd { report, totals: end_totals(&run, role), exit_code })
+    let totals = end_totals(&run, role);
+    Ok(RunEnd { report: run.report, totals, exit_code })
 }
 
 /// Which end, and what it does.
