@@ -22,8 +22,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const HALF_OPEN_CONNECTIONS: usize = 4_096;
 /// What a peer may send at first, of a connection.
 const FIRST_WINDOW_BYTES: u32 = 64 << 10;
-/// Bytes of a packet in a first window (RFC 9002, section 7.2).
-const FIRST_PACKET_BYTES: u64 = 1_200;
+/// Bytes of a packet in a first window: what Ethernet carries over IPv4.
+const FIRST_PACKET_BYTES: u64 = 1_472;
 /// What may wait in pieces that the other end has not taken, of the buffer.
 const PIECES: u32 = 4;
 
