@@ -45,3 +45,6 @@ impl<T> Teller<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

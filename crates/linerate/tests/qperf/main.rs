@@ -20,3 +20,4 @@ mod patterns;
 mod proxies;
 mod refusals;
 mod sessions;
+mod vanishing;

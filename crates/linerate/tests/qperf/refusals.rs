@@ -63,3 +63,23 @@ fn a_client_that_nobody_answers_gives_up_after_30_s() {
     assert!(ended.stderr.contains("no data came from 127.0.0.1"), "{}", ended.stderr);
     assert!(!ended.stdout.contains("total:"), "{}", ended.stdout);
 }
+
+#[test]
+fn every_option_that_help_lists_is_in_the_manual() {
+    let folder = tempfile::tempdir().unwrap();
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compat/qperf.md");
+    let manual = std::fs::read_to_string(manual).unwrap();
+    let help = run("-h", folder.path()).stdout;
+    let rows = help.lines().filter(|line| line.trim_start().starts_with('-'));
+    let names = |row: &str| {
+        let spelled = row.trim().split("  ").next().unwrap_or_default().to_owned();
+        let words = spelled.split([' ', ',']).filter(|word| word.starts_with('-'));
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all: Vec<String> = rows.flat_map(names).collect();
+    assert!(all.len() == 40, "{all:?}");
+    for name in all {
+        let is_there = ["`", " ", "="].iter().any(|end| manual.contains(&format!("`{name}{end}")));
+        assert!(is_there, "{name} is not in the manual");
+    }
+}
