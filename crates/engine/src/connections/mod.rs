@@ -91,6 +91,8 @@ pub(crate) struct SourcePorts {
 pub(crate) struct Routes {
     /// That of the connection with this number.
     pub(crate) find: Arc<dyn Fn(u64) -> Route + Send + Sync>,
+    /// The number of the next connection, of whatever shard.
+    pub(crate) next: Arc<AtomicU64>,
     /// After so many in a row that couldn't be had for their ports, each has been tried.
     pub(crate) count: u64,
     /// How often they are all tried again, and how long after.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use socket2::Socket;
@@ -32,14 +33,40 @@ pub(super) struct Source {
     open: OpenSocket,
     ports: Option<SourcePorts>,
     walk: Walk,
-    /// In the place of the walk, with the number of the next and how much greater the one after is.
-    routes: Option<(Routes, u64, u64)>,
+    /// In the place of the walk.
+    routes: Option<RouteWalk>,
     /// How many in a row couldn't be had.
     taken: u64,
     /// How often all were tried again, and when they are next.
     retried: (u32, u64),
     /// The next connection's socket, where it was made already.
     ahead: Option<Socket>,
+}
+
+/// A shard's walk through routes. All shards take the numbers of their connections from one place, so that targets and
+/// ports are used in turn. From a route whose port is taken a shard goes on by itself, one by one.
+struct RouteWalk {
+    routes: Routes,
+    /// The number of the route that was tried last.
+    number: u64,
+}
+
+impl RouteWalk {
+    /// The route of the next connection, or the one after so many that were taken.
+    fn next(&mut self, taken: u64) -> Route {
+        self.number = match taken {
+            0 => self.routes.next.fetch_add(1, Ordering::Relaxed),
+            _ => self.number.wrapping_add(1),
+        };
+        (self.routes.find)(self.number)
+    }
+
+    /// A connection begins after so many routes that were taken. The next one tries those behind it.
+    fn begun(&self, taken: u64) {
+        if taken > 0 {
+            self.routes.next.fetch_max(self.number.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
 }
 
 /// A shard's walk through all sources, endless.
@@ -95,7 +122,7 @@ impl Source {
             open: Arc::clone(&dial.open),
             ports: dial.source_ports,
             walk,
-            routes: dial.routes.clone().map(|routes| (routes, shard as u64, shards.max(1) as u64)),
+            routes: dial.routes.clone().map(|routes| RouteWalk { routes, number: 0 }),
             taken: 0,
             retried: (0, 0),
             ahead: None,
@@ -127,6 +154,9 @@ impl Source {
                     }
                 }
                 outcome => {
+                    if let Some(walk) = &self.routes {
+                        walk.begun(self.taken);
+                    }
                     (self.taken, self.retried) = (0, (0, 0));
                     let (socket, in_progress) = outcome?;
                     return Ok(Some(Dialed { socket, began_ns, in_progress }));
@@ -144,7 +174,7 @@ impl Source {
     /// Whether all sources are to be tried again.
     fn try_later(&mut self, now_ns: u64) -> bool {
         let (most, after) =
-            self.routes.as_ref().map_or((0, Duration::ZERO), |(routes, ..)| routes.retries);
+            self.routes.as_ref().map_or((0, Duration::ZERO), |walk| walk.routes.retries);
         let is_over = self.retried.0 >= most;
         self.retried = match is_over {
             true => (0, 0),
@@ -155,7 +185,7 @@ impl Source {
 
     /// How many sources there are.
     fn count(&self) -> u64 {
-        self.routes.as_ref().map_or(self.walk.sources, |(routes, ..)| routes.count)
+        self.routes.as_ref().map_or(self.walk.sources, |walk| walk.routes.count)
     }
 
     /// Makes the next connection's socket, which blocks, while the server works on this one: a fourteenth of the
@@ -184,10 +214,8 @@ impl Source {
     }
 
     fn next(&mut self) -> Route {
-        if let Some((routes, number, further)) = &mut self.routes {
-            let route = (routes.find)(*number);
-            *number = number.wrapping_add(*further);
-            return route;
+        if let Some(walk) = &mut self.routes {
+            return walk.next(self.taken);
         }
         let place = self.walk.next();
         let (address, port) = match self.ports {
@@ -283,5 +311,40 @@ mod tests {
         let mut turns = (0..3).map(|_| source.connect(false).unwrap());
         let dialed = turns.find_map(|dialed| dialed).unwrap();
         assert_eq!(dialed.socket.local_addr().unwrap().as_socket(), Some(free));
+    }
+
+    /// Two shards that connect from a range of four ports, with the routes that they share.
+    fn sources_of_two_shards(server: SocketAddr, first: u16) -> [Source; 2] {
+        let find = move |number: u64| Route {
+            server,
+            bind: Some(SocketAddr::from((ADDRESSES[0], 0))),
+            port: Some(first + (number.wrapping_add(1) % 4) as u16),
+        };
+        let retries = (1, Duration::from_millis(1));
+        let routes = Routes { find: Arc::new(find), next: Arc::default(), count: 4, retries };
+        let dial = Dial {
+            routes: Some(routes),
+            ..Dial::new(server, sockets_with(SocketOptions::default()))
+        };
+        [0, 1].map(|shard| Source::new(&dial, shard, 2))
+    }
+
+    #[test]
+    fn routes_of_all_shards_are_used_in_turn_and_taken_ones_stepped_over() {
+        let first = 22_100;
+        let _taken = TcpListener::bind((ADDRESSES[0], first + 1)).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let mut sources = sources_of_two_shards(server, first);
+        let mut connected = Vec::new();
+        let mut connect = |shard: usize| {
+            let socket = sources[shard].connect(false).unwrap()?.socket;
+            let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+            connected.push(socket);
+            Some(port - first)
+        };
+        assert_eq!([0, 1, 1].map(&mut connect), [Some(2), Some(3), Some(0)]);
+        // Each of the four was tried.
+        assert_eq!(connect(0), None);
     }
 }

@@ -16,11 +16,12 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use socket2::Socket;
 
+use super::MediaTotals;
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, plus, since};
+use super::media_events::{Events, with_events};
 use super::media_plan::MediaClientPlan;
 use super::media_run::{MediaEnd, conduct};
 use super::media_server::ticks;
-use super::{Events, MediaTotals, with_events};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::Cancel;
@@ -117,9 +118,7 @@ impl<'a> MediaClient<'a> {
     }
 
     fn begin_streams(&mut self, now_ns: u64) {
-        let most = self.plan.streams as usize;
-        let has_more = |begun| self.plan.total.is_none_or(|total| begun < total);
-        while self.open() < most && has_more(self.begun) && self.next_begin_ns <= now_ns {
+        while self.next_begin().is_some_and(|next_ns| next_ns <= now_ns) {
             let number = self.begun;
             self.begun += 1;
             let index = self.free.pop().unwrap_or(self.streams.len());
@@ -141,6 +140,13 @@ impl<'a> MediaClient<'a> {
                 }
             }
         }
+    }
+
+    /// When the next stream may be begun; `None`: not before one has ended.
+    fn next_begin(&self) -> Option<u64> {
+        let has_more = self.plan.total.is_none_or(|total| self.begun < total);
+        let is_room = self.open() < self.plan.streams as usize;
+        (has_more && is_room).then_some(self.next_begin_ns)
     }
 
     fn begin(&self, number: u64, index: usize) -> io::Result<Stream> {
@@ -328,6 +334,11 @@ impl MediaEnd for MediaClient<'_> {
     fn turn(&mut self, now_ns: u64, until_ns: u64, rest_until_ns: u64) {
         self.begin_streams(now_ns);
         self.handle_due(now_ns);
+        if self.is_done() {
+            return;
+        }
+        // A stream that has just ended makes room for the next.
+        let until_ns = self.next_begin().map_or(until_ns, |next_ns| until_ns.min(next_ns));
         // Datagrams of many streams are read together, but for more than one turn has room for.
         if self.room.ready.len() < READY {
             let rest_ns = rest_until_ns.saturating_sub(monotonic_ns());

@@ -6,8 +6,9 @@ use linerate_measure::report::{HostFacts, Waiting};
 use linerate_measure::{EndReport, Role};
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 
+use super::LOOK_NS;
 use super::media_event::{MediaEvent, MediaRun, MediaStatus, MediaTotals, since};
-use super::{Events, LOOK_NS};
+use super::media_events::Events;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::event::Cancel;
 use crate::probe::MachineTimes;
@@ -84,10 +85,16 @@ pub(super) fn conduct(
             break true;
         }
         if now_ns >= rows.next_ns() {
-            tell_status(&mut end, &mut rows, now_ns);
+            match events.has_room_for_status() {
+                true => tell_status(&mut end, &mut rows, now_ns),
+                false => rows.put_off(now_ns),
+            }
         }
         take_turn(&mut end, now_ns, rows.next_ns().min(ends_ns));
     };
+    if !is_complete {
+        events.stop();
+    }
     if let Some(pause) = times.pause_at_end.filter(|_| !cancel.requested()) {
         events.tell(MediaEvent::Pausing);
         let until_ns = monotonic_ns().saturating_add(ns(pause));
@@ -132,6 +139,8 @@ fn take_turn(end: &mut impl MediaEnd, now_ns: u64, until_ns: u64) {
 struct StatusRows {
     began_ns: u64,
     interval_ns: u64,
+    /// When the next row is due.
+    next_ns: u64,
     last_ns: u64,
     last: FrameCounts,
 }
@@ -139,12 +148,18 @@ struct StatusRows {
 impl StatusRows {
     fn new(began_ns: u64, interval_ns: u64) -> Self {
         let interval_ns = interval_ns.max(MILLISECOND_NS);
-        Self { began_ns, interval_ns, last_ns: began_ns, last: FrameCounts::default() }
+        let next_ns = began_ns.saturating_add(interval_ns);
+        let last = FrameCounts::default();
+        Self { began_ns, interval_ns, next_ns, last_ns: began_ns, last }
     }
 
-    /// When the next row is due.
     fn next_ns(&self) -> u64 {
-        self.last_ns.saturating_add(self.interval_ns)
+        self.next_ns
+    }
+
+    /// Leaves the row that is due to the next one.
+    fn put_off(&mut self, now_ns: u64) {
+        self.next_ns = now_ns.saturating_add(self.interval_ns);
     }
 
     /// The row of the time since the last one.
@@ -157,6 +172,7 @@ impl StatusRows {
             totals,
         };
         (self.last_ns, self.last) = (now_ns, totals.counts);
+        self.put_off(now_ns);
         row
     }
 }

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
+use bytes::BytesMut;
 use linerate_measure::Role;
 use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
@@ -17,17 +18,19 @@ use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use linerate_wire::ctstraffic::media::sender::{Outgoing, StreamSender};
 use linerate_wire::ctstraffic::media::shape::{Train, TrainLimits};
 use rustix::event::{PollFd, PollFlags};
+use socket2::Socket;
 
+use super::MediaTotals;
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd};
+use super::media_events::{Events, with_events};
 use super::media_plan::MediaServerPlan;
 use super::media_run::{MediaEnd, conduct};
-use super::{Events, MediaTotals, with_events};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::control::random;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::poll_until;
-use crate::socket::{Outgoing as Packets, send_packets};
+use crate::socket::{Outgoing as Packets, enable_packet_facts, receive_packets, send_packets};
 
 /// STARTs that are read before frames have their turn.
 const STARTS_PER_TURN: u32 = 64;
@@ -40,8 +43,6 @@ const TRAIN: TrainLimits = TrainLimits { most_datagrams: 64, most_bytes: 65_507 
 const SINGLE: TrainLimits = TrainLimits { most_datagrams: 1, most_bytes: u32::MAX };
 /// A full queue of this machine is tried again after so long.
 const AGAIN_NS: u64 = MILLISECOND_NS / 10;
-/// What is read of a datagram to a server: longer than START, so that other ones show.
-const LONGEST_START: usize = 64;
 
 /// Runs a server until as many streams ended as it takes, or until the time is up or
 /// the run is cancelled.
@@ -55,7 +56,11 @@ pub fn run_media_server(
 ) -> Result<MediaRun, Error> {
     plan.check()?;
     let bind = |address: &SocketAddr| match plan.sockets.bind(*address) {
-        Ok(socket) => Some(Ok(UdpSocket::from(socket))),
+        Ok(socket) => {
+            // A host with several addresses must answer from the one that was asked.
+            enable_packet_facts(socket.as_fd(), address.is_ipv6(), address.ip().is_unspecified());
+            Some(Ok(socket))
+        }
         // As over TCP: of several addresses, the unspecified one of a family that the kernel lacks is skipped.
         Err(error)
             if error.raw_os_error() == Some(libc::EAFNOSUPPORT)
@@ -70,7 +75,7 @@ pub fn run_media_server(
         }
     };
     let sockets = plan.listen.iter().filter_map(bind).collect::<Result<Vec<_>, _>>()?;
-    for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
+    for address in sockets.iter().filter_map(local_address) {
         tell(MediaEvent::Listening(address));
     }
     with_events(tell, &plan.sockets.cpus, |events| {
@@ -80,10 +85,18 @@ pub fn run_media_server(
     })
 }
 
+/// The ends of a stream, which only one stream has at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    socket: usize,
+    /// The server's address that the client asked. `None`: that of the socket.
+    local: Option<IpAddr>,
+    peer: SocketAddr,
+}
+
 /// A stream that is being sent.
 struct Stream {
-    socket: usize,
-    peer: SocketAddr,
+    ends: Ends,
     id: ConnectionId,
     sender: StreamSender,
     began_ns: u64,
@@ -94,26 +107,33 @@ struct Stream {
     limits: TrainLimits,
 }
 
-struct MediaServer<'a> {
-    plan: &'a MediaServerPlan,
-    sockets: Vec<UdpSocket>,
-    events: &'a Events<'a>,
-    streams: Vec<Option<Stream>>,
-    free: Vec<usize>,
-    by_peer: HashMap<(usize, SocketAddr), usize>,
-    by_address: HashMap<IpAddr, u64>,
-    /// When each stream has something to send.
-    due: BinaryHeap<Reverse<(u64, usize)>>,
+/// Memory for what is sent and received.
+struct Room {
     /// Datagrams of the full length with the data that all have, one behind the other. Headers are written anew each
     /// time.
     train: Vec<u8>,
+    /// The datagram that came last.
+    incoming: BytesMut,
+}
+
+struct MediaServer<'a> {
+    plan: &'a MediaServerPlan,
+    sockets: Vec<Socket>,
+    events: &'a Events<'a>,
+    streams: Vec<Option<Stream>>,
+    free: Vec<usize>,
+    by_ends: HashMap<Ends, usize>,
+    by_address: HashMap<IpAddr, u64>,
+    /// When each stream has something to send.
+    due: BinaryHeap<Reverse<(u64, usize)>>,
+    room: Room,
     accepted: u64,
     totals: MediaTotals,
     began_ns: u64,
 }
 
 impl<'a> MediaServer<'a> {
-    fn new(plan: &'a MediaServerPlan, sockets: Vec<UdpSocket>, events: &'a Events<'a>) -> Self {
+    fn new(plan: &'a MediaServerPlan, sockets: Vec<Socket>, events: &'a Events<'a>) -> Self {
         let longest = plan.shape.datagram_bytes.max(DATAGRAM_LEAST_BYTES);
         let longest = longest.min(plan.shape.frame_bytes) as usize;
         let mut datagram = vec![0; HEADER_BYTES];
@@ -128,10 +148,10 @@ impl<'a> MediaServer<'a> {
             events,
             streams: Vec::new(),
             free: Vec::new(),
-            by_peer: HashMap::new(),
+            by_ends: HashMap::new(),
             by_address: HashMap::new(),
             due: BinaryHeap::new(),
-            train: datagram.repeat(most),
+            room: Room { train: datagram.repeat(most), incoming: BytesMut::new() },
             accepted: 0,
             totals: MediaTotals::default(),
             began_ns: monotonic_ns(),
@@ -139,11 +159,16 @@ impl<'a> MediaServer<'a> {
     }
 
     fn receive(&mut self, socket: usize) {
-        let mut bytes = [0; LONGEST_START];
         for _ in 0..STARTS_PER_TURN {
-            let Ok((length, peer)) = self.sockets[socket].recv_from(&mut bytes) else { return };
-            match check_start(bytes.get(..length).unwrap_or_default()) {
-                Ok(()) => self.handle_start(socket, peer),
+            self.room.incoming.clear();
+            let came = receive_packets(self.sockets[socket].as_fd(), &mut self.room.incoming);
+            let Ok(came) = came else { return };
+            let Some(peer) = came.from else { continue };
+            match check_start(&self.room.incoming) {
+                Ok(()) => {
+                    let local = came.to.filter(|to| !to.is_multicast());
+                    self.handle_start(Ends { socket, local, peer });
+                }
                 Err(error) => {
                     self.totals.counts.errors += 1;
                     self.tell_bad(peer, MediaError::Malformed(error));
@@ -157,8 +182,9 @@ impl<'a> MediaServer<'a> {
         self.events.tell(MediaEvent::BadDatagram { at_ns, peer, error });
     }
 
-    fn handle_start(&mut self, socket: usize, peer: SocketAddr) {
-        if self.by_peer.contains_key(&(socket, peer)) {
+    fn handle_start(&mut self, ends: Ends) {
+        let peer = ends.peer;
+        if self.by_ends.contains_key(&ends) {
             self.totals.counts.repeated += 1;
             return;
         }
@@ -170,7 +196,7 @@ impl<'a> MediaServer<'a> {
             most.filter(|most| (streams + 1).saturating_mul(stream_bps) > *most)
         };
         let to_address = self.by_address.get(&peer.ip()).copied().unwrap_or(0);
-        let over = exceeds(self.by_peer.len() as u64, self.plan.max_rate_bps)
+        let over = exceeds(self.by_ends.len() as u64, self.plan.max_rate_bps)
             .map(MediaError::OverRate)
             .or_else(|| {
                 exceeds(to_address, self.plan.max_address_rate_bps).map(MediaError::OverAddressRate)
@@ -179,16 +205,15 @@ impl<'a> MediaServer<'a> {
             self.totals.refused += 1;
             return self.tell_bad(peer, error);
         }
-        self.begin(socket, peer, to_address);
+        self.begin(ends, to_address);
     }
 
-    fn begin(&mut self, socket: usize, peer: SocketAddr, to_address: u64) {
+    fn begin(&mut self, ends: Ends, to_address: u64) {
         let now_ns = monotonic_ns();
         // Without random bytes there is an id all the same, which only names the stream in logs.
         let random = random().unwrap_or_default();
         let stream = Stream {
-            socket,
-            peer,
+            ends,
             id: ConnectionId::of_random(random),
             sender: StreamSender::new(self.plan.shape, now_ns),
             began_ns: now_ns,
@@ -196,22 +221,27 @@ impl<'a> MediaServer<'a> {
             unsent: None,
             limits: TRAIN,
         };
-        let addresses = (self.local_address(socket), peer);
+        let addresses = self.addresses(&ends);
         let index = self.free.pop().unwrap_or(self.streams.len());
         if index == self.streams.len() {
             self.streams.push(None);
         }
         self.streams[index] = Some(stream);
-        self.by_peer.insert((socket, peer), index);
-        self.by_address.insert(peer.ip(), to_address + 1);
+        self.by_ends.insert(ends, index);
+        self.by_address.insert(ends.peer.ip(), to_address + 1);
         self.accepted += 1;
         self.due.push(Reverse((now_ns, index)));
         self.events.tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
     }
 
-    fn local_address(&self, socket: usize) -> SocketAddr {
-        let address = self.sockets.get(socket).and_then(|socket| socket.local_addr().ok());
-        address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
+    /// The server's address and the client's.
+    fn addresses(&self, ends: &Ends) -> (SocketAddr, SocketAddr) {
+        let address = self.sockets.get(ends.socket).and_then(local_address);
+        let mut address = address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+        if let Some(local) = ends.local {
+            address.set_ip(local);
+        }
+        (address, ends.peer)
     }
 
     /// Sends what is due. Of all streams that are due, the longest overdue goes first.
@@ -282,7 +312,7 @@ impl<'a> MediaServer<'a> {
                     sender_counter: ticks(monotonic_ns() - self.began_ns),
                     sender_frequency: SENDER_FREQUENCY,
                 };
-                let bytes = self.train.get_mut(..now.bytes as usize).unwrap_or_default();
+                let bytes = self.room.train.get_mut(..now.bytes as usize).unwrap_or_default();
                 bytes.chunks_mut(now.datagram_bytes as usize).for_each(|one| header.encode(one));
                 if now != train {
                     let left = train.after_first();
@@ -293,14 +323,14 @@ impl<'a> MediaServer<'a> {
             }
         };
         let packets = Packets {
-            to: Some(stream.peer),
-            from: None,
+            to: Some(stream.ends.peer),
+            from: stream.ends.local,
             class: 0,
-            ipv4: stream.peer.is_ipv4(),
+            ipv4: stream.ends.peer.is_ipv4(),
             segment_bytes,
             bytes,
         };
-        send_packets(self.sockets[stream.socket].as_fd(), &packets)?;
+        send_packets(self.sockets[stream.ends.socket].as_fd(), &packets)?;
         if !matches!(next, Outgoing::Id) {
             let bits = 8 * bytes.len() as u64;
             stream.bits += bits;
@@ -310,11 +340,12 @@ impl<'a> MediaServer<'a> {
     }
 
     fn end(&mut self, index: usize, stream: Stream, fault: Option<Fault>) {
-        self.by_peer.remove(&(stream.socket, stream.peer));
-        if let Some(streams) = self.by_address.get_mut(&stream.peer.ip()) {
+        self.by_ends.remove(&stream.ends);
+        let to = stream.ends.peer.ip();
+        if let Some(streams) = self.by_address.get_mut(&to) {
             *streams = streams.saturating_sub(1);
             if *streams == 0 {
-                self.by_address.remove(&stream.peer.ip());
+                self.by_address.remove(&to);
             }
         }
         self.free.push(index);
@@ -322,7 +353,7 @@ impl<'a> MediaServer<'a> {
         let now_ns = monotonic_ns();
         self.events.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
             at_ns: now_ns - self.began_ns,
-            addresses: (self.local_address(stream.socket), stream.peer),
+            addresses: self.addresses(&stream.ends),
             id: Some(stream.id),
             counts: FrameCounts { bits: stream.bits, ..FrameCounts::default() },
             elapsed_ns: now_ns - stream.began_ns,
@@ -337,7 +368,7 @@ impl MediaEnd for MediaServer<'_> {
     }
 
     fn open(&self) -> usize {
-        self.by_peer.len()
+        self.by_ends.len()
     }
 
     fn role(&self) -> Role {
@@ -355,7 +386,7 @@ impl MediaEnd for MediaServer<'_> {
     fn turn(&mut self, _now_ns: u64, until_ns: u64, rest_until_ns: u64) {
         (0..self.sockets.len()).for_each(|socket| self.receive(socket));
         self.send_due();
-        if self.plan.spins {
+        if self.plan.spins || self.is_done() {
             return;
         }
         let due_ns = self.due.peek().map_or(until_ns, |Reverse((due_ns, _))| *due_ns);
@@ -366,6 +397,10 @@ impl MediaEnd for MediaServer<'_> {
             .collect();
         poll_until(&mut polled, due_ns.min(until_ns).max(rest_until_ns));
     }
+}
+
+fn local_address(socket: &Socket) -> Option<SocketAddr> {
+    socket.local_addr().ok()?.as_socket()
 }
 
 /// A time as ticks of the counter that datagrams have.

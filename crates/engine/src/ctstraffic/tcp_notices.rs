@@ -6,7 +6,11 @@ use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
 
 use super::MOST_WAITING;
 use super::tcp_event::{TcpConnectionEnd, TcpEvent, TcpTotals};
+use crate::clock::monotonic_ns;
 use crate::connections::{TellConnections, Told};
+
+/// Events that are told between two looks at the clock. The caller's output may take a millisecond for each.
+const AT_ONCE: usize = 128;
 
 /// The conductor's end of the queue.
 pub(super) struct Notices {
@@ -75,10 +79,32 @@ impl Notices {
         (notices, TellConnections { tell, asks_kernel })
     }
 
-    /// Counts what has happened, and tells it.
-    pub(super) fn take(&mut self, tell: &mut dyn FnMut(TcpEvent)) {
-        // What came while it was told waits for the next time: the sender may be faster than the caller's output.
-        for happening in self.told.try_iter().take(MOST_WAITING) {
+    /// Counts what has happened, and tells it: not all at once, as the senders may be faster than the caller's output.
+    /// Says whether there may be more.
+    pub(super) fn take(&mut self, tell: &mut dyn FnMut(TcpEvent)) -> bool {
+        let taken = self.take_waiting(AT_ONCE, tell);
+        self.take_untold();
+        taken == AT_ONCE
+    }
+
+    /// Counts all that waits, and tells it until a time.
+    pub(super) fn take_all(&mut self, until_ns: u64, tell: &mut dyn FnMut(TcpEvent)) {
+        while monotonic_ns() < until_ns {
+            if !self.take(tell) {
+                return;
+            }
+        }
+        let mut late = 0;
+        self.take_waiting(MOST_WAITING, &mut |_| late += 1);
+        self.lost += late;
+        self.take_untold();
+    }
+
+    /// Counts and tells so many at most; how many there were.
+    fn take_waiting(&mut self, most: usize, tell: &mut dyn FnMut(TcpEvent)) -> usize {
+        let mut taken = 0;
+        for happening in self.told.try_iter().take(most) {
+            taken += 1;
             match happening {
                 Told::Established { at_ns, addresses } => {
                     self.open += 1;
@@ -95,6 +121,10 @@ impl Notices {
                 }
             }
         }
+        taken
+    }
+
+    fn take_untold(&mut self) {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
         self.lost += take(&self.untold.events);
         self.totals.completed += take(&self.untold.completed);
@@ -150,7 +180,7 @@ mod tests {
         // The run itself ended it.
         (teller.tell)(finished(Some(Failure::GivenUp), true));
         let mut told = 0;
-        notices.take(&mut |_| told += 1);
+        while notices.take(&mut |_| told += 1) {}
         assert_eq!((told, notices.lost()), (count, count + 4));
         let expected = TcpTotals { open: 0, completed: count, network_errors: 1, data_errors: 1 };
         assert_eq!(notices.totals(), expected);
@@ -158,5 +188,22 @@ mod tests {
         (teller.tell)(Told::Established { at_ns: 2, addresses: None });
         notices.take(&mut |_| told += 1);
         assert_eq!((told, notices.totals().open, notices.lost()), (count + 1, 1, count + 4));
+    }
+
+    #[test]
+    fn events_are_told_a_few_at_a_time_and_counted_when_time_is_up() {
+        let (mut notices, teller) = Notices::new(0, false);
+        for _ in 0..1000 {
+            (teller.tell)(Told::Established { at_ns: 1, addresses: None });
+        }
+        let mut told = 0;
+        assert!(notices.take(&mut |_| told += 1));
+        assert_eq!((told, notices.totals().open), (AT_ONCE, AT_ONCE as u64));
+        notices.take_all(0, &mut |_| told += 1);
+        assert_eq!((told, notices.totals().open), (AT_ONCE, 1000));
+        assert_eq!(notices.lost(), 1000 - AT_ONCE as u64);
+        (teller.tell)(Told::Established { at_ns: 1, addresses: None });
+        notices.take_all(u64::MAX, &mut |_| told += 1);
+        assert_eq!((told, notices.totals().open), (AT_ONCE + 1, 1001));
     }
 }

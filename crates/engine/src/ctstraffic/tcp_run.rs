@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_measure::dialect::{SampleExtension, ctstraffic};
 use linerate_measure::{EndReport, Sample};
 
+use super::LAST_LINES_NS;
 use super::tcp_event::{TcpEvent, TcpStatus, TcpTotals};
 use super::tcp_notices::Notices;
 use super::tcp_plan::{TcpEnd, TcpPlan};
@@ -115,6 +116,7 @@ fn connections(plan: &TcpPlan, tell: TellConnections) -> Result<Connections, Err
             Ok(Connections::Dial(Dial {
                 routes: Some(Routes {
                     find: Arc::clone(&routes.find),
+                    next: Arc::default(),
                     count: routes.count,
                     retries: PORT_RETRIES,
                 }),
@@ -156,7 +158,7 @@ impl Course<'_> {
         });
         loop {
             let now_ns = monotonic_ns();
-            self.notices.take(self.tell);
+            let is_more = self.notices.take(self.tell);
             if let Some(sample) = self.load.tick(now_ns) {
                 self.tell_status(now_ns);
                 self.tell_sample(sample);
@@ -171,6 +173,9 @@ impl Course<'_> {
                 (self.tell)(TcpEvent::TimeIsUp);
                 return true;
             }
+            if is_more {
+                continue;
+            }
             let next_ns = self.load.next_tick(now_ns).unwrap_or(u64::MAX);
             waker.wait(next_ns.min(ends_ns).min(now_ns.saturating_add(LOOK_NS)));
         }
@@ -179,7 +184,7 @@ impl Course<'_> {
     /// Leaves what stands open for so long.
     fn pause(&mut self, time: Option<Duration>, cancel: &Cancel) {
         let Some(time) = time.filter(|_| !cancel.requested()) else { return };
-        self.notices.take(self.tell);
+        self.notices.take_all(monotonic_ns().saturating_add(LAST_LINES_NS), self.tell);
         (self.tell)(TcpEvent::Pausing);
         let began = Instant::now();
         while let Some(left) = time.checked_sub(began.elapsed()).filter(|_| !cancel.requested()) {
@@ -191,7 +196,9 @@ impl Course<'_> {
     /// failed.
     fn conclude(mut self, is_stopped: bool) -> TcpRun {
         let now_ns = monotonic_ns();
-        self.notices.take(self.tell);
+        // The lines of a run that is stopped take no longer than this.
+        let until_ns = if is_stopped { now_ns.saturating_add(LAST_LINES_NS) } else { u64::MAX };
+        self.notices.take_all(until_ns, self.tell);
         self.tell_status(now_ns);
         if is_stopped {
             self.load.abort();
@@ -199,7 +206,7 @@ impl Course<'_> {
         let Self { load, mut notices, tell, began_ns, last } = self;
         let (sample, report) = load.finish(monotonic_ns());
         // The shards have ended, and with them what they tell.
-        notices.take(tell);
+        notices.take_all(until_ns, tell);
         let totals = notices.totals();
         if let Some(sample) = sample {
             tell(TcpEvent::Sample(Box::new(extended(sample, totals))));

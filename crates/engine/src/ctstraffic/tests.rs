@@ -1,4 +1,4 @@
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -288,4 +288,82 @@ fn a_time_limit_ends_a_client() {
     assert_eq!((run.open, run.totals.ended()), (2, 0));
     assert!(events.iter().any(|event| matches!(event, MediaEvent::TimeIsUp)));
     server.stop();
+}
+
+#[test]
+fn a_server_of_all_addresses_answers_from_the_one_that_was_asked() {
+    let plan = MediaServerPlan {
+        listen: vec![SocketAddr::from(([0; 4], 0)), SocketAddr::from(([0_u16; 8], 0))],
+        limit: Some(2),
+        max_rate_bps: Some(u64::MAX),
+        ..server_plan()
+    };
+    let server = Running::start(plan);
+    let Ok(MediaEvent::Listening(ipv6)) = server.events.recv_timeout(WAIT) else { panic!() };
+    let asked = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 7), server.address.port()));
+    let asked_ipv6 = SocketAddr::from((Ipv6Addr::LOCALHOST, ipv6.port()));
+    for asked in [asked, asked_ipv6] {
+        let (run, events) = run_client(&client_plan(asked, 1));
+        assert_eq!(run.totals.completed, 1, "{events:?}");
+        assert!(run.totals.counts.completed >= 40, "{run:?}");
+    }
+    let (_, events) = server.stop();
+    let locals: Vec<_> = ends(&events).iter().map(|end| end.addresses.0).collect();
+    assert_eq!(locals, [asked, asked_ipv6]);
+}
+
+#[test]
+fn a_socket_has_a_stream_from_each_address_of_a_server() {
+    let plan = MediaServerPlan {
+        listen: vec![SocketAddr::from(([0; 4], 0))],
+        max_rate_bps: Some(u64::MAX),
+        ..server_plan()
+    };
+    let server = Running::start(plan);
+    let client = UdpSocket::bind(LOOPBACK).unwrap();
+    client.set_read_timeout(Some(WAIT)).unwrap();
+    let port = server.address.port();
+    let asked = [7, 8].map(|last| SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), port)));
+    for address in asked {
+        client.send_to(b"START", address).unwrap();
+    }
+    let mut ids = Vec::new();
+    while ids.len() < 2 {
+        let mut bytes = [0; 2000];
+        let (length, from) = client.recv_from(&mut bytes).unwrap();
+        if length == 39 {
+            ids.push(from);
+        }
+    }
+    assert_eq!(ids, asked);
+    let (run, _) = server.stop();
+    assert_eq!((run.open, run.totals.counts.repeated), (2, 0));
+}
+
+/// How long after the end of a stream: the client begins the next, the client's run ends, the server's run ends.
+fn idle_after_ends() -> [u64; 3] {
+    let times = MediaTimes { status_ns: 60_000_000_000, ..MediaTimes::default() };
+    let server =
+        Running::start(MediaServerPlan { limit: Some(2), times: times.clone(), ..server_plan() });
+    let plan = MediaClientPlan { total: Some(2), times, ..client_plan(server.address, 1) };
+    let (run, events) = run_client(&plan);
+    let (served, served_events) = server.stop();
+    let (first, last) = (ends(&events)[0].at_ns, ends(&events)[1].at_ns);
+    let mut begins = events.iter().filter_map(|event| match event {
+        MediaEvent::Established { at_ns, .. } => Some(*at_ns),
+        _ => None,
+    });
+    let served_last = ends(&served_events)[1].at_ns;
+    [begins.next_back().unwrap() - first, run.elapsed_ns - last, served.elapsed_ns - served_last]
+}
+
+#[test]
+fn nothing_sleeps_between_the_end_of_a_stream_and_what_follows_it() {
+    let runs: Vec<_> = (0..4).map(|_| thread::spawn(idle_after_ends)).collect();
+    let idle: Vec<_> = runs.into_iter().map(|run| run.join().unwrap()).collect();
+    // A loop without work sleeps 50 ms. Threads of a busy machine wait for processors, but not each time so long.
+    for what in 0..3 {
+        let least_ns = idle.iter().map(|idle| idle[what]).min().unwrap();
+        assert!(least_ns < 20_000_000, "{idle:?}");
+    }
 }

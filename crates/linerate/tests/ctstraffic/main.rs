@@ -17,4 +17,5 @@ mod pairs;
 mod peer;
 mod reader;
 mod replay;
+mod slow_reader;
 mod streams;
