@@ -9,6 +9,7 @@ use linerate_measure::step::{Churn, Close, StepEnd};
 use socket2::Socket;
 
 use super::attempt::Carrier;
+use super::finished::Call;
 use super::incoming::{Fate, Incoming, Stage};
 use super::listeners::{LISTENER, Listeners, MORE_LISTENERS};
 use super::pending::Pending;
@@ -404,7 +405,12 @@ impl AcceptLoop<'_> {
             }
             Err(error) => {
                 if let Some(one) = self.remove(index) {
-                    self.script.tell_finished(one.living(), Some(&one.carrier), Some(&error));
+                    self.script.tell_finished(
+                        one.living(),
+                        Some(&one.carrier),
+                        Call::Receive,
+                        Some(&error),
+                    );
                     if !self.script.is_plain() {
                         one.carrier.reset();
                     }
@@ -417,7 +423,7 @@ impl AcceptLoop<'_> {
     /// It has had all.
     fn close(&mut self, index: usize) {
         let Some(one) = self.remove(index) else { return };
-        self.script.tell_finished(one.living(), Some(&one.carrier), None);
+        self.script.tell_finished(one.living(), Some(&one.carrier), Call::Receive, None);
         match self.script.close {
             Close::Reset => one.carrier.reset(),
             _ => one.carrier.close(),
@@ -479,7 +485,12 @@ impl AcceptLoop<'_> {
                     self.hand_over_incoming(one);
                 } else {
                     let error = io::ErrorKind::TimedOut.into();
-                    self.script.tell_finished(one.living(), Some(&one.carrier), Some(&error));
+                    self.script.tell_finished(
+                        one.living(),
+                        Some(&one.carrier),
+                        Call::Receive,
+                        Some(&error),
+                    );
                     if !self.script.is_plain() {
                         one.carrier.reset();
                     }

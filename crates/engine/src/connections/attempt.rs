@@ -10,6 +10,7 @@ use linerate_measure::step::{Close, Life};
 use linerate_wire::native::opening::Opening;
 
 use super::Interest;
+use super::finished::Call;
 use super::living::Living;
 use super::script::{LifeStream, Progress, Script};
 use super::slots::Milestones;
@@ -106,6 +107,11 @@ pub(crate) trait Carrier: LifeStream {
 
     /// Says that nothing more will be sent.
     fn finish_sending(&mut self) -> io::Result<()>;
+
+    /// Reads what has come and forgets it, without waiting; says how many bytes, 0 when the peer has finished.
+    fn discard(&mut self, _into: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
 
     /// How the ends agreed on their keys, once they have.
     fn handshake(&self) -> Option<Handshake>;
@@ -324,6 +330,7 @@ impl<C: Carrier> Attempt<C> {
                 }
             }
             Stage::Closing => {
+                self.past.iter_mut().for_each(|past| past.call = Call::Receive);
                 let into = &mut local.receive_buffer;
                 let length = self.carrier.receive(Awaited::Close, into, wait)?;
                 tally.record_received(length);
@@ -356,7 +363,10 @@ impl<C: Carrier> Attempt<C> {
         self.stage = Stage::Closing;
         match part.script.close_of(self.past.as_deref()) {
             Close::AtOnce | Close::Reset => return Ok(true),
-            Close::Graceful | Close::Drawn => self.carrier.finish_sending()?,
+            Close::Graceful | Close::Drawn => {
+                self.past.iter_mut().for_each(|past| past.call = Call::Shutdown);
+                self.carrier.finish_sending()?;
+            }
             Close::AfterPeer | Close::AfterReset => {}
         }
         Ok(false)

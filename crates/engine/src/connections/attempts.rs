@@ -1,14 +1,21 @@
 //! The connections of a client's shard: each sits in a slot from its beginning to its end.
 
 use std::io;
+use std::time::Duration;
 
 use super::LONGEST_WAIT_NS;
 use super::attempt::{Attempt, Carrier, Part};
+use super::finished::Call;
 use super::slots::{Due, Slots};
 use super::timers::Timers;
-use crate::clock::monotonic_ns;
-use crate::flow::{GivenUp, Local, error_kind};
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::flow::{CALLS_PER_TURN, GivenUp, Local, error_kind};
 use crate::phase::{Phase, Reached};
+
+/// The longest that connections of a load that is ended are read, so that they close in order.
+const PARTING_NS: u64 = 500 * MILLISECOND_NS;
+/// What is read of one at once.
+const DISCARDED_AT_ONCE_BYTES: usize = 64 << 10;
 
 /// Connections under way, and the slots that they sit in.
 pub(crate) struct Attempts<C: Carrier> {
@@ -22,6 +29,23 @@ pub(crate) struct Attempts<C: Carrier> {
     timers: Timers<usize>,
     /// How many of them have nothing come over yet.
     pub(super) pending: usize,
+}
+
+/// Whether the peer has finished, or has reset the connection. Reads a part of what has come.
+fn has_finished(carrier: &mut impl Carrier, into: &mut [u8]) -> bool {
+    for _ in 0..CALLS_PER_TURN {
+        match carrier.discard(into) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => {
+                return !matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                );
+            }
+        }
+    }
+    false
 }
 
 /// What became of a connection that had its turn.
@@ -116,7 +140,8 @@ impl<C: Carrier> Attempts<C> {
     pub(crate) fn finish(&mut self, index: usize, local: &mut Local) {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
         self.pending -= usize::from(attempt.is_pending);
-        self.part.script.tell_finished(attempt.living(), Some(&attempt.carrier), None);
+        let (script, living) = (&self.part.script, attempt.living());
+        script.tell_finished(living, Some(&attempt.carrier), Call::Connect, None);
         let close = self.part.script.close_of(attempt.living());
         let times = attempt.close(close);
         self.slots.finish(index, &times, local);
@@ -127,7 +152,8 @@ impl<C: Carrier> Attempts<C> {
         let Some(attempt) = self.under_way.get_mut(index).and_then(Option::take) else { return };
         let warm_up = attempt.times.warm_up;
         self.pending -= usize::from(attempt.is_pending);
-        self.part.script.tell_finished(attempt.living(), Some(&attempt.carrier), Some(error));
+        let (script, living) = (&self.part.script, attempt.living());
+        script.tell_finished(living, Some(&attempt.carrier), Call::Connect, Some(error));
         match error.get_ref() {
             Some(cause) if cause.is::<GivenUp>() && self.slots.parts_in_order() => {
                 attempt.carrier.close();
@@ -153,12 +179,31 @@ impl<C: Carrier> Attempts<C> {
     /// Whether the load is over; one that is given up cuts off what is under way.
     pub(crate) fn are_over(&mut self, reached: Reached, now_ns: u64) -> bool {
         if reached.phase == Phase::Abort {
+            if self.slots.parts_in_order() {
+                self.part_in_order();
+            }
             for index in 0..self.under_way.len() {
                 self.give_up(index, &GivenUp.into(), now_ns);
             }
             return true;
         }
         self.slots.are_done(reached, now_ns)
+    }
+
+    /// Says on each connection that nothing more is sent, and reads what still comes for a short time: the kernel resets
+    /// a connection that is closed with bytes unread.
+    fn part_in_order(&mut self) {
+        let mut into = vec![0; DISCARDED_AT_ONCE_BYTES];
+        let mut parting: Vec<&mut Attempt<C>> = self.under_way.iter_mut().flatten().collect();
+        for attempt in &mut parting {
+            // One that the peer has reset is over.
+            let _reset = attempt.carrier.finish_sending();
+        }
+        let until_ns = monotonic_ns().saturating_add(PARTING_NS);
+        while !parting.is_empty() && monotonic_ns() < until_ns {
+            parting.retain_mut(|attempt| !has_finished(&mut attempt.carrier, &mut into));
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Ends connections that take too long, and pauses that have been long enough.

@@ -164,6 +164,13 @@ impl Carrier for TcpCarrier {
         }
     }
 
+    fn discard(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.tls {
+            Some(_) => Ok(0),
+            None => self.tcp.receive(into),
+        }
+    }
+
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         let local = self.socket().local_addr().ok()?.as_socket()?;
         let peer = self.socket().peer_addr().ok()?.as_socket()?;

@@ -195,7 +195,9 @@ impl Dialer {
             }
             Err(error) => {
                 let now_ns = monotonic_ns();
-                self.attempts.part.script.tell_finished::<TcpCarrier>(None, None, Some(&error));
+                let call = self.source.call();
+                let script = &self.attempts.part.script;
+                script.tell_finished::<TcpCarrier>(None, None, call, Some(&error));
                 self.attempts.slots.fail(due.index, kind_of(&error), due.warm_up, now_ns);
             }
         }

@@ -42,10 +42,44 @@ pub(crate) struct Finished {
     /// When its life began, and when its last transfer was over; 0: never. On the monotonic clock.
     pub(crate) began_ns: u64,
     pub(crate) transferred_ns: u64,
+    /// The call that was made last.
+    pub(crate) call: Call,
     /// Why it failed, where it did.
     pub(crate) failure: Option<Failure>,
     /// What the kernel knew of it, where that is asked for.
     pub(crate) tcp: Option<(TcpStatus, TcpCounts)>,
+}
+
+/// A system call that a connection or a stream makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Call {
+    /// The socket is made and gets its options.
+    #[default]
+    Socket,
+    /// The socket gets its local address.
+    Bind,
+    /// The socket is connected.
+    Connect,
+    /// Bytes are sent.
+    Send,
+    /// Bytes are received, or the peer's end is awaited.
+    Receive,
+    /// The peer is told that nothing more is sent.
+    Shutdown,
+}
+
+impl Call {
+    /// Its name in the sockets interface.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Socket => "socket",
+            Self::Bind => "bind",
+            Self::Connect => "connect",
+            Self::Send => "send",
+            Self::Receive => "recv",
+            Self::Shutdown => "shutdown",
+        }
+    }
 }
 
 /// Why a connection failed.
@@ -91,8 +125,13 @@ impl Failure {
 }
 
 impl Finished {
-    /// One whose life has come so far; `None`: it had not begun.
-    pub(super) fn new(at_ns: u64, living: Option<&Living>, error: Option<&io::Error>) -> Self {
+    /// One whose life has come so far; `None`: it had not begun, and made this call last.
+    pub(super) fn new(
+        at_ns: u64,
+        living: Option<&Living>,
+        before_life: Call,
+        error: Option<&io::Error>,
+    ) -> Self {
         let (sent_bytes, received_bytes) = living.map_or((0, 0), Living::moved);
         Self {
             at_ns,
@@ -103,6 +142,7 @@ impl Finished {
             received_bytes,
             began_ns: living.map_or(0, |living| living.began_ns),
             transferred_ns: living.map_or(0, |living| living.transferred_ns),
+            call: living.map_or(before_life, |living| living.call),
             failure: error.map(Failure::of),
             tcp: None,
         }

@@ -13,6 +13,7 @@ use socket2::Socket;
 
 use super::attempt::Carrier;
 use super::carrier::TcpCarrier;
+use super::finished::Call;
 use super::living::Living;
 use super::script::{LifeStream, Progress, Script};
 use super::spin_wait::{Awaited, SpinWait};
@@ -223,6 +224,7 @@ impl Incoming {
                 return Ok(self.conclude(script, tally));
             }
             Stage::Closing => {
+                self.past.iter_mut().for_each(|past| past.call = Call::Receive);
                 let into = &mut local.receive_buffer;
                 let length = self.carrier.receive(Awaited::Close, into, spin_wait)?;
                 script.take_excess(length)?;

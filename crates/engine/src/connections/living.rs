@@ -9,6 +9,7 @@ use linerate_measure::step::{
 };
 
 use super::Interest;
+use super::finished::Call;
 use super::script::LifeStream;
 use super::spin_wait::Awaited;
 use crate::clock::monotonic_ns;
@@ -30,6 +31,8 @@ pub(super) struct Living {
     pub(super) held_ns: u64,
     /// When all transfers were over; 0: they aren't.
     pub(super) transferred_ns: u64,
+    /// The call that was made last.
+    pub(super) call: Call,
     /// Where connections are recorded.
     pub(super) standing: Option<Box<Standing>>,
 }
@@ -55,6 +58,7 @@ impl Living {
             began_ns: 0,
             held_ns: 0,
             transferred_ns: 0,
+            call: Call::default(),
             standing: None,
             course,
         }
@@ -144,17 +148,18 @@ impl Living {
                     self.held_ns = now_ns;
                 }
                 (self.interest, self.resumes_ns) = (Interest::Readable, until_ns);
+                self.call = Call::Receive;
                 stream.see_silence(wait)
             }
             Move::SendText => {
-                self.interest = Interest::Writable;
+                (self.interest, self.call) = (Interest::Writable, Call::Send);
                 let sent = stream.send(self.course.text_to_send(life))?;
                 texts.extra().texts.sent_bytes.add(sent as u64);
                 self.course.record_text_sent(life, sent);
                 Ok(())
             }
             Move::ReceiveText(most) => {
-                self.interest = Interest::Readable;
+                (self.interest, self.call) = (Interest::Readable, Call::Receive);
                 let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
                 let length = receive_some(stream, into, wait)?;
                 texts.extra().texts.received_bytes.add(length as u64);
@@ -213,6 +218,7 @@ impl Living {
         tally: &Tally,
         local: &Local,
     ) -> io::Result<()> {
+        self.call = Call::Send;
         let length = as_length(most).min(local.receive_buffer.len());
         let position = match life.content {
             LifeContent::Filler => 0,
@@ -232,6 +238,7 @@ impl Living {
         (tally, local): (&Tally, &mut Local),
         wait: &mut S::Wait,
     ) -> io::Result<()> {
+        self.call = Call::Receive;
         let most = as_length(most).min(local.receive_buffer.len());
         let into = local.receive_buffer.get_mut(..most).unwrap_or_default();
         let length = receive_some(stream, into, wait)?;

@@ -50,6 +50,7 @@ pub(crate) use accept::{Accepting, limit_blocking, restore_accepted, restore_lis
 pub(crate) use attempt::{Attempt, Carrier, Part};
 pub(crate) use attempts::{Advanced, Attempts};
 pub(crate) use dial::Dialing;
+pub use finished::Call;
 pub(crate) use finished::{Failure, Finished, TellConnections, Told};
 pub(crate) use living::fault;
 pub(crate) use script::{LifeStream, Progress, Script};

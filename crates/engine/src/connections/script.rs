@@ -9,7 +9,7 @@ use linerate_measure::step::{Close, Life, LifeFault, LifeStep};
 
 use super::Interest;
 use super::attempt::Carrier;
-use super::finished::{Finished, TellConnections, Told};
+use super::finished::{Call, Finished, TellConnections, Told};
 use super::living::{Living, Standing, fault};
 use super::spin_wait::Awaited;
 use crate::buffers::{Buffers, Dirt};
@@ -189,10 +189,11 @@ impl Script {
         &self,
         living: Option<&Living>,
         carrier: Option<&C>,
+        before_life: Call,
         error: Option<&io::Error>,
     ) {
         let Some(tell) = &self.tell else { return };
-        let mut finished = Finished::new(monotonic_ns(), living, error);
+        let mut finished = Finished::new(monotonic_ns(), living, before_life, error);
         if tell.asks_kernel {
             finished.tcp = carrier.and_then(Carrier::kernel_figures);
             let standing = living.and_then(|living| living.standing.as_ref());

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use socket2::Socket;
 
+use super::finished::Call;
 use super::{Dial, OpenSocket, Route, Routes, SourcePorts};
 use crate::clock::monotonic_ns;
 use crate::socket::{Binding, begin_connecting, bind_source, is_short_of_descriptors};
@@ -41,6 +42,8 @@ pub(super) struct Source {
     retried: (u32, u64),
     /// The next connection's socket, where it was made already.
     ahead: Option<Socket>,
+    /// The call that was made last.
+    call: Call,
 }
 
 /// A shard's walk through routes. All shards take the numbers of their connections from one place, so that targets and
@@ -126,6 +129,7 @@ impl Source {
             taken: 0,
             retried: (0, 0),
             ahead: None,
+            call: Call::default(),
         }
     }
 
@@ -143,6 +147,7 @@ impl Source {
                 None => self.bind(blocks),
             };
             let outcome = socket.and_then(|socket| {
+                self.call = Call::Connect;
                 begin_connecting(&socket, server).map(|in_progress| (socket, in_progress))
             });
             match outcome {
@@ -164,6 +169,11 @@ impl Source {
             }
         }
         Ok(None)
+    }
+
+    /// The call that was made last.
+    pub(super) fn call(&self) -> Call {
+        self.call
     }
 
     /// When all sources are tried again that were taken; 0: now.
@@ -205,7 +215,9 @@ impl Source {
     /// A socket at the source whose turn it is, and where it is to be connected to.
     fn bind(&mut self, blocks: bool) -> (SocketAddr, io::Result<Socket>) {
         let Route { server, bind, port } = self.next();
+        self.call = Call::Socket;
         let bound = (self.open)(server, blocks).and_then(|socket| {
+            self.call = Call::Bind;
             let binding = Binding { bind, device: self.device.clone() };
             bind_source(&socket, server, &binding, port)?;
             Ok(socket)

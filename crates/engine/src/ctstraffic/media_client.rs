@@ -10,25 +10,27 @@ use std::time::Duration;
 use linerate_measure::Role;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
-use linerate_wire::ctstraffic::media::datagram::{SENDER_FREQUENCY, START};
+use linerate_wire::ctstraffic::media::datagram::{Datagram, SENDER_FREQUENCY, START};
 use linerate_wire::ctstraffic::media::receiver::{FrameCounts, Reception, StreamReceiver};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use socket2::Socket;
 
-use super::MediaTotals;
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, plus, since};
 use super::media_events::{Events, with_events};
 use super::media_plan::MediaClientPlan;
 use super::media_run::{MediaEnd, conduct};
 use super::media_server::ticks;
+use super::{MediaTotals, PORT_RETRIES};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::connections::Call;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::timespec;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{
     LONGEST_TRAIN_BYTES, MOST_TRAINS, ReceivedTrain, enable_receive_offload, receive_trains,
+    socket_drops,
 };
 
 /// Streams whose datagrams are read between two looks at the clock.
@@ -37,6 +39,8 @@ const READY: usize = 1024;
 const CALLS_PER_TURN: u32 = 8;
 /// A stream that couldn't be begun is followed by the next after so long.
 const AGAIN_NS: u64 = 10 * MILLISECOND_NS;
+/// Local ports tried before streams that run have their turn.
+const PORTS_PER_TURN: u32 = 32;
 
 /// Runs a client until its streams were received, or until the time is up or the run is cancelled.
 ///
@@ -51,6 +55,9 @@ pub fn run_media_client(
     let poll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| {
         Error::Host(format!("can't wait for datagrams (epoll_create: {error})"))
     })?;
+    for note in plan.sockets.shortfalls() {
+        tell(MediaEvent::Note(note));
+    }
     with_events(tell, &plan.sockets.cpus, |events| {
         let client = MediaClient::new(plan, poll, events);
         let began_ns = client.began_ns;
@@ -63,8 +70,8 @@ struct Stream {
     socket: Socket,
     addresses: (SocketAddr, SocketAddr),
     receiver: StreamReceiver,
-    /// What was last added to the totals.
-    counted: FrameCounts,
+    /// What was last added to the totals: its frames, and what its socket dropped.
+    counted: (FrameCounts, u64),
     /// The time of its entry in the heap. Entries with another time are outdated, or of streams that have ended.
     due_ns: u64,
 }
@@ -77,6 +84,58 @@ struct Room {
     ready: Vec<Event>,
 }
 
+/// The search for local ports that are not in use: those that are in use are stepped over, and when each is in use all
+/// are tried again later.
+#[derive(Debug, Default)]
+struct PortSearch {
+    /// The number of the next route.
+    next: u64,
+    /// Routes in a row whose port is in use.
+    taken: u64,
+    retried: u32,
+    /// No route is tried before.
+    next_ns: u64,
+}
+
+impl PortSearch {
+    fn take_number(&mut self) -> u64 {
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        number
+    }
+
+    /// When the next of so many routes is tried, after one that failed; `None`: the stream has failed.
+    fn try_again(
+        &mut self,
+        routes: u64,
+        call: Call,
+        error: &io::Error,
+        now_ns: u64,
+    ) -> Option<u64> {
+        let (most_retries, after) = PORT_RETRIES;
+        if call != Call::Bind || error.raw_os_error() != Some(libc::EADDRINUSE) {
+            self.end();
+            return None;
+        }
+        self.taken += 1;
+        if self.taken < routes {
+            return Some(now_ns);
+        }
+        self.taken = 0;
+        if self.retried == most_retries {
+            self.end();
+            return None;
+        }
+        self.retried += 1;
+        Some(now_ns.saturating_add(after.as_nanos() as u64))
+    }
+
+    /// A stream was begun, or has failed.
+    fn end(&mut self) {
+        (self.taken, self.retried) = (0, 0);
+    }
+}
+
 struct MediaClient<'a> {
     plan: &'a MediaClientPlan,
     poll: OwnedFd,
@@ -86,10 +145,9 @@ struct MediaClient<'a> {
     due: BinaryHeap<Reverse<(u64, usize)>>,
     reference: Option<Reference>,
     room: Room,
-    /// Streams that were begun, or tried.
+    /// Streams that were begun, or failed to begin.
     begun: u64,
-    /// No stream is begun before.
-    next_begin_ns: u64,
+    ports: PortSearch,
     totals: MediaTotals,
     began_ns: u64,
 }
@@ -111,32 +169,39 @@ impl<'a> MediaClient<'a> {
                 ready: Vec::with_capacity(READY),
             },
             begun: 0,
-            next_begin_ns: 0,
+            ports: PortSearch::default(),
             totals: MediaTotals::default(),
             began_ns: monotonic_ns(),
         }
     }
 
     fn begin_streams(&mut self, now_ns: u64) {
-        while self.next_begin().is_some_and(|next_ns| next_ns <= now_ns) {
-            let number = self.begun;
-            self.begun += 1;
+        let mut tries = 0;
+        while self.next_begin().is_some_and(|next_ns| next_ns <= now_ns) && tries < PORTS_PER_TURN {
+            let number = self.ports.take_number();
             let index = self.free.pop().unwrap_or(self.streams.len());
             if index == self.streams.len() {
                 self.streams.push(None);
             }
             match self.begin(number, index) {
                 Ok(stream) => {
+                    self.begun += 1;
+                    self.ports.end();
                     let (addresses, now_ns) = (stream.addresses, stream.due_ns);
                     self.streams[index] = Some(stream);
                     self.due.push(Reverse((now_ns, index)));
                     self.events
                         .tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
                 }
-                Err(error) => {
+                Err((call, error)) => {
                     self.free.push(index);
-                    self.next_begin_ns = now_ns + AGAIN_NS;
-                    self.tell_unbegun(number, &error);
+                    tries += 1;
+                    let again = self.ports.try_again(self.plan.routes, call, &error, now_ns);
+                    self.ports.next_ns = again.unwrap_or(now_ns + AGAIN_NS);
+                    if again.is_none() {
+                        self.begun += 1;
+                        self.tell_unbegun(number, call, &error);
+                    }
                 }
             }
         }
@@ -146,10 +211,11 @@ impl<'a> MediaClient<'a> {
     fn next_begin(&self) -> Option<u64> {
         let has_more = self.plan.total.is_none_or(|total| self.begun < total);
         let is_room = self.open() < self.plan.streams as usize;
-        (has_more && is_room).then_some(self.next_begin_ns)
+        (has_more && is_room).then_some(self.ports.next_ns)
     }
 
-    fn begin(&self, number: u64, index: usize) -> io::Result<Stream> {
+    /// A stream of this number; or the call that failed, and why.
+    fn begin(&self, number: u64, index: usize) -> Result<Stream, (Call, io::Error)> {
         let route = (self.plan.route)(number);
         let any = match route.server {
             SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
@@ -157,22 +223,25 @@ impl<'a> MediaClient<'a> {
         };
         let socket = self.plan.sockets.bind(route.local.unwrap_or(any))?;
         // From then on the kernel takes datagrams from the server's address alone.
-        socket.connect(&route.server.into())?;
+        socket.connect(&route.server.into()).map_err(|error| (Call::Connect, error))?;
         // Without it datagrams come one by one.
         let _one_by_one = enable_receive_offload(socket.as_fd());
-        epoll::add(&self.poll, socket.as_fd(), EventData::new_u64(index as u64), EventFlags::IN)?;
-        let local = socket.local_addr()?.as_socket().unwrap_or(any);
+        let data = EventData::new_u64(index as u64);
+        epoll::add(&self.poll, socket.as_fd(), data, EventFlags::IN)
+            .map_err(|error| (Call::Socket, error.into()))?;
+        let local = socket.local_addr().map_err(|error| (Call::Socket, error))?;
+        let local = local.as_socket().unwrap_or(any);
         Ok(Stream {
             socket,
             addresses: (local, route.server),
             receiver: StreamReceiver::new(self.plan.receiver, monotonic_ns()),
-            counted: FrameCounts::default(),
+            counted: Default::default(),
             due_ns: monotonic_ns(),
         })
     }
 
     /// A stream whose socket this machine doesn't give has failed.
-    fn tell_unbegun(&mut self, number: u64, error: &io::Error) {
+    fn tell_unbegun(&mut self, number: u64, call: Call, error: &io::Error) {
         let route = (self.plan.route)(number);
         let local = route.local.unwrap_or(SocketAddr::from(([0; 4], 0)));
         let fault = Fault::Network(error.raw_os_error().unwrap_or(0));
@@ -184,6 +253,8 @@ impl<'a> MediaClient<'a> {
             counts: FrameCounts::default(),
             elapsed_ns: 0,
             fault: Some(fault),
+            call,
+            socket_drops: None,
         })));
     }
 
@@ -286,8 +357,12 @@ impl<'a> MediaClient<'a> {
                 return;
             }
         };
-        let (at_ns, peer) = (now_ns - self.began_ns, stream.addresses.1);
-        self.events.tell(MediaEvent::BadDatagram { at_ns, peer, error });
+        let (at_ns, peer, id) = (now_ns - self.began_ns, stream.addresses.1, receiver.id());
+        let sequence = match Datagram::decode(bytes) {
+            Ok(Datagram::Data(header, _)) => Some(header.sequence),
+            _ => None,
+        };
+        self.events.tell(MediaEvent::BadDatagram { at_ns, peer, id, sequence, error });
     }
 
     fn end(&mut self, index: usize, mut stream: Stream) {
@@ -303,6 +378,8 @@ impl<'a> MediaClient<'a> {
             counts: stream.receiver.counts(),
             elapsed_ns: stream.receiver.elapsed_ns(now_ns),
             fault,
+            call: Call::Receive,
+            socket_drops: socket_drops(stream.socket.as_fd()),
         })));
     }
 }
@@ -371,6 +448,9 @@ fn handle_failure(stream: &mut Stream, now_ns: u64, error: &io::Error) {
 /// Adds what a stream has come to since the last time.
 fn count(stream: &mut Stream, totals: &mut MediaTotals) {
     let counts = stream.receiver.counts();
-    totals.counts = plus(totals.counts, since(counts, stream.counted));
-    stream.counted = counts;
+    let (counts_before, drops_before) = stream.counted;
+    totals.counts = plus(totals.counts, since(counts, counts_before));
+    let drops = socket_drops(stream.socket.as_fd()).unwrap_or(drops_before);
+    totals.socket_drops += drops.saturating_sub(drops_before);
+    stream.counted = (counts, drops);
 }

@@ -10,6 +10,8 @@ use linerate_wire::ctstraffic::media::datagram::DatagramError;
 use linerate_wire::ctstraffic::media::jitter::JitterRow;
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 
+use crate::connections::Call;
+
 /// Something that happened. Times are nanoseconds since the run began.
 #[derive(Clone, Debug)]
 pub enum MediaEvent {
@@ -32,11 +34,17 @@ pub enum MediaEvent {
         at_ns: u64,
         /// Where it came from.
         peer: SocketAddr,
+        /// Client: the stream's id, where it has come.
+        id: Option<ConnectionId>,
+        /// Client: the number of its frame, where it has one.
+        sequence: Option<i64>,
         /// What is wrong with it.
         error: MediaError,
     },
     /// A row of status: at the start, at each interval's end, and at the end.
     Status(MediaStatus),
+    /// What a user should know of how it runs, as a sentence.
+    Note(String),
     /// The time limit was reached.
     TimeIsUp,
     /// The pause before the end begins.
@@ -71,6 +79,10 @@ pub struct MediaStreamEnd {
     pub elapsed_ns: u64,
     /// Why it failed, where it did.
     pub fault: Option<Fault>,
+    /// The system call that failed, where the system reports an error.
+    pub call: Call,
+    /// Client: packets that the kernel dropped because the socket's buffer was full; absent where it doesn't tell.
+    pub socket_drops: Option<u64>,
 }
 
 /// A row of status.
@@ -99,6 +111,9 @@ pub struct MediaTotals {
     pub protocol_errors: u64,
     /// Frames and bits of all streams, those that run still included.
     pub counts: FrameCounts,
+    /// A client's: packets that the kernel dropped because a socket's buffer was full. Datagrams that came merged
+    /// (receive offload) count as one.
+    pub socket_drops: u64,
     /// A server's: STARTs that were ignored because they would have exceeded a rate.
     pub refused: u64,
 }

@@ -57,7 +57,10 @@ impl Kind {
             MediaEvent::BadDatagram { .. } => Some(Self::BadDatagram),
             MediaEvent::Jitter(_) => Some(Self::Frame),
             MediaEvent::Status(_) => Some(Self::Status),
-            MediaEvent::Listening(_) | MediaEvent::TimeIsUp | MediaEvent::Pausing => None,
+            MediaEvent::Listening(_)
+            | MediaEvent::Note(_)
+            | MediaEvent::TimeIsUp
+            | MediaEvent::Pausing => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What an end of media streams is to do.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use linerate_wire::ctstraffic::media::shape::StreamShape;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::media_run::MediaTimes;
+use crate::connections::Call;
 use crate::error::Error;
 
 /// What a server of media streams is to do.
@@ -58,6 +60,8 @@ impl MediaServerPlan {
 pub struct MediaClientPlan {
     /// The route of the stream with this number.
     pub route: Arc<dyn Fn(u64) -> MediaRoute + Send + Sync>,
+    /// How many routes there are, all local ports counted.
+    pub routes: u64,
     /// Streams at the same time.
     pub streams: u32,
     /// Streams in all; absent: without end.
@@ -107,8 +111,14 @@ pub struct MediaSockets {
 }
 
 impl MediaSockets {
-    /// A socket that doesn't block, bound to this address.
-    pub(super) fn bind(&self, address: SocketAddr) -> std::io::Result<Socket> {
+    /// A socket that doesn't block, bound to this address; or the call that failed, and why.
+    pub(super) fn bind(&self, address: SocketAddr) -> Result<Socket, (Call, io::Error)> {
+        let socket = self.open(address).map_err(|error| (Call::Socket, error))?;
+        socket.bind(&address.into()).map_err(|error| (Call::Bind, error))?;
+        Ok(socket)
+    }
+
+    fn open(&self, address: SocketAddr) -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
@@ -127,7 +137,6 @@ impl MediaSockets {
             let class = u32::from(dscp) << 2;
             if address.is_ipv6() { socket.set_tclass_v6(class) } else { socket.set_tos_v4(class) }?;
         }
-        socket.bind(&address.into())?;
         socket.set_nonblocking(true)?;
         Ok(socket)
     }

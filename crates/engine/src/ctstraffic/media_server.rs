@@ -26,6 +26,7 @@ use super::media_events::{Events, with_events};
 use super::media_plan::MediaServerPlan;
 use super::media_run::{MediaEnd, conduct};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use crate::connections::Call;
 use crate::control::random;
 use crate::error::Error;
 use crate::event::Cancel;
@@ -62,19 +63,22 @@ pub fn run_media_server(
             Some(Ok(socket))
         }
         // As over TCP: of several addresses, the unspecified one of a family that the kernel lacks is skipped.
-        Err(error)
+        Err((_, error))
             if error.raw_os_error() == Some(libc::EAFNOSUPPORT)
                 && address.ip().is_unspecified()
                 && plan.listen.len() > 1 =>
         {
             None
         }
-        Err(source) => {
+        Err((_, source)) => {
             let (operation, address) = ("listen on", address.to_string());
             Some(Err(Error::Io { operation, address, source }))
         }
     };
     let sockets = plan.listen.iter().filter_map(bind).collect::<Result<Vec<_>, _>>()?;
+    for note in plan.sockets.shortfalls() {
+        tell(MediaEvent::Note(note));
+    }
     for address in sockets.iter().filter_map(local_address) {
         tell(MediaEvent::Listening(address));
     }
@@ -179,7 +183,8 @@ impl<'a> MediaServer<'a> {
 
     fn tell_bad(&self, peer: SocketAddr, error: MediaError) {
         let at_ns = monotonic_ns() - self.began_ns;
-        self.events.tell(MediaEvent::BadDatagram { at_ns, peer, error });
+        let (id, sequence) = (None, None);
+        self.events.tell(MediaEvent::BadDatagram { at_ns, peer, id, sequence, error });
     }
 
     fn handle_start(&mut self, ends: Ends) {
@@ -358,6 +363,8 @@ impl<'a> MediaServer<'a> {
             counts: FrameCounts { bits: stream.bits, ..FrameCounts::default() },
             elapsed_ns: now_ns - stream.began_ns,
             fault,
+            call: Call::Send,
+            socket_drops: None,
         })));
     }
 }

@@ -7,6 +7,7 @@
 //! slow reader delays neither data nor frames. `docs/compat/ctstraffic.md` says what is like the original and what
 //! isn't.
 
+mod buffers;
 mod media_client;
 mod media_event;
 mod media_events;
@@ -19,7 +20,7 @@ mod tcp_plan;
 mod tcp_run;
 mod tcp_sockets;
 
-pub use crate::connections::Route;
+pub use crate::connections::{Call, Route};
 pub use media_client::run_media_client;
 pub use media_event::{MediaError, MediaEvent, MediaRun, MediaStatus, MediaStreamEnd, MediaTotals};
 pub use media_plan::{MediaClientPlan, MediaRoute, MediaServerPlan, MediaSockets};
@@ -29,6 +30,8 @@ pub use tcp_event::{TcpConnectionEnd, TcpEvent, TcpKernelFigures, TcpStatus, Tcp
 pub use tcp_plan::{TcpEnd, TcpPlan, TcpRoutes, TcpSockets};
 pub use tcp_run::{TcpRun, run_tcp};
 
+use std::time::Duration;
+
 use crate::clock::MILLISECOND_NS;
 
 /// The longest that a loop of streams sleeps: it checks this often whether it is cancelled.
@@ -36,6 +39,8 @@ const LOOK_NS: u64 = 50 * MILLISECOND_NS;
 /// Events that may wait for the caller, whose output may be stopped while peers decide how many there are. Further
 /// ones are only counted.
 const MOST_WAITING: usize = 16_384;
+/// How often the local ports are tried again when each was in use, and how long after.
+const PORT_RETRIES: (u32, Duration) = (5, Duration::from_secs(1));
 /// For so long the caller is told events that wait when a run is stopped. Further ones are only counted.
 const LAST_LINES_NS: u64 = 500 * MILLISECOND_NS;
 

@@ -9,7 +9,7 @@ use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Mismatch;
 
-use crate::connections::{Failure, Finished};
+use crate::connections::{Call, Failure, Finished};
 use crate::socket::TcpCounts;
 
 /// Something that happened. Times are nanoseconds since the run began.
@@ -53,6 +53,8 @@ pub struct TcpConnectionEnd {
     pub elapsed_ns: u64,
     /// Why it failed, where it did.
     pub fault: Option<Fault>,
+    /// The system call that was made last: the one that failed where the system reports an error.
+    pub call: Call,
     /// What the kernel knew of it, where that is asked for.
     pub kernel: Option<TcpKernelFigures>,
 }
@@ -146,6 +148,7 @@ impl TcpConnectionEnd {
             received_bytes: finished.received_bytes,
             elapsed_ns: ended_ns.saturating_sub(finished.began_ns),
             fault,
+            call: finished.call,
             kernel: finished.tcp.map(|(status, counts)| kernel_figures(status, counts)),
         })
     }

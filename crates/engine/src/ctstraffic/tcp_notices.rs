@@ -149,7 +149,7 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connections::{Failure, Finished};
+    use crate::connections::{Call, Failure, Finished};
 
     fn finished(failure: Option<Failure>, has_lived: bool) -> Told {
         Told::Finished(Box::new(Finished {
@@ -161,6 +161,7 @@ mod tests {
             received_bytes: 0,
             began_ns: 0,
             transferred_ns: 0,
+            call: Call::Receive,
             failure,
             tcp: None,
         }))

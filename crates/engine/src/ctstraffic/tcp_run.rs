@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use linerate_measure::dialect::{SampleExtension, ctstraffic};
 use linerate_measure::{EndReport, Sample};
 
-use super::LAST_LINES_NS;
 use super::tcp_event::{TcpEvent, TcpStatus, TcpTotals};
 use super::tcp_notices::Notices;
 use super::tcp_plan::{TcpEnd, TcpPlan};
+use super::{LAST_LINES_NS, PORT_RETRIES};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::{Accept, AcceptLimits, Dial, Routes, Rules, TellConnections, Tells};
 use crate::error::Error;
@@ -22,8 +22,6 @@ use crate::waker::Waker;
 const LOOK_NS: u64 = 20 * MILLISECOND_NS;
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: u32 = 16;
-/// How often the local ports are tried again when each was taken, and how long after.
-const PORT_RETRIES: (u32, Duration) = (5, Duration::from_secs(1));
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -65,9 +63,10 @@ pub fn run_tcp(
     let began_ns = monotonic_ns();
     let waker = Arc::new(Waker::new()?);
     let (notices, teller) = Notices::new(began_ns, plan.asks_kernel);
-    let (load, shortcoming) = prepare(plan, teller, &waker)?;
-    if let Some(shortcoming) = shortcoming {
-        tell(TcpEvent::Note(shortcoming));
+    let (mut load, shortcoming) = prepare(plan, teller, &waker)?;
+    for note in shortcoming.into_iter().chain(plan.sockets.shortfalls()) {
+        load.note(note.clone());
+        tell(TcpEvent::Note(note));
     }
     let mut course = Course { load, notices, tell, began_ns, last: (began_ns, (0, 0)) };
     course.load.open(monotonic_ns());
@@ -94,12 +93,11 @@ fn prepare(
                 AcceptLimits { full_tables: Some(Arc::default()), ..accept.limits.clone() };
             let own_tables = Connections::Accept(Accept { limits, ..accept.clone() });
             prepared(own_tables).map(|load| (load, None)).or_else(|_refused| {
-                let mut load = prepared(Connections::Accept(accept))?;
+                let load = prepared(Connections::Accept(accept))?;
                 let shortcoming =
                     "this server holds no more connections than it may have open files \
                                    (ulimit -n): the system gives no thread a file table of its own"
                         .to_owned();
-                load.note(shortcoming.clone());
                 Ok((load, Some(shortcoming)))
             })
         }
@@ -204,6 +202,8 @@ impl Course<'_> {
             self.load.abort();
         }
         let Self { load, mut notices, tell, began_ns, last } = self;
+        // Connections that are ended then are no part of it.
+        let ended_ns = is_stopped.then_some(now_ns);
         let (sample, report) = load.finish(monotonic_ns());
         // The shards have ended, and with them what they tell.
         notices.take_all(until_ns, tell);
@@ -216,7 +216,7 @@ impl Course<'_> {
             totals,
             sent_bytes,
             received_bytes,
-            elapsed_ns: monotonic_ns().saturating_sub(began_ns),
+            elapsed_ns: ended_ns.unwrap_or_else(monotonic_ns).saturating_sub(began_ns),
             report,
             lost_events: notices.lost(),
         }

@@ -35,6 +35,7 @@ fn server_plan() -> MediaServerPlan {
 fn client_plan(server: SocketAddr, streams: u32) -> MediaClientPlan {
     MediaClientPlan {
         route: Arc::new(move |_| MediaRoute { server, local: None }),
+        routes: 1,
         streams,
         total: Some(streams.into()),
         receiver: ReceiverSettings {
@@ -366,4 +367,78 @@ fn nothing_sleeps_between_the_end_of_a_stream_and_what_follows_it() {
         let least_ns = idle.iter().map(|idle| idle[what]).min().unwrap();
         assert!(least_ns < 20_000_000, "{idle:?}");
     }
+}
+
+/// A client of one stream from two local ports.
+fn client_from(server: SocketAddr, ports: [u16; 2]) -> MediaClientPlan {
+    let local =
+        move |number: u64| SocketAddr::from((Ipv4Addr::LOCALHOST, ports[number as usize % 2]));
+    let route = move |number| MediaRoute { server, local: Some(local(number)) };
+    MediaClientPlan { route: Arc::new(route), routes: 2, ..client_plan(server, 1) }
+}
+
+#[test]
+fn a_local_port_in_use_is_stepped_over_and_tried_again_when_all_are() {
+    let server = Running::start(server_plan());
+    let taken = [0; 2].map(|_| UdpSocket::bind(LOOPBACK).unwrap());
+    let ports = [&taken[0], &taken[1]].map(|socket| socket.local_addr().unwrap().port());
+    let [first, second] = taken;
+    drop(second);
+    let (run, events) = run_client(&client_from(server.address, ports));
+    assert_eq!(run.totals.completed, 1, "{events:?}");
+    assert_eq!(ends(&events)[0].addresses.0.port(), ports[1]);
+    let second = UdpSocket::bind((Ipv4Addr::LOCALHOST, ports[1])).unwrap();
+    let client = thread::spawn(move || run_client(&client_from(server.address, ports)));
+    thread::sleep(Duration::from_millis(300));
+    drop((first, second));
+    let (run, events) = client.join().unwrap();
+    assert_eq!((run.totals.completed, run.totals.ended()), (1, 1), "{events:?}");
+}
+
+#[test]
+fn the_call_that_failed_is_told() {
+    let nowhere = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
+    let server = UdpSocket::bind(LOOPBACK).unwrap().local_addr().unwrap();
+    let route = move |_| MediaRoute { server, local: Some(nowhere) };
+    let plan = MediaClientPlan { route: Arc::new(route), ..client_plan(server, 1) };
+    let (_, events) = run_client(&plan);
+    let [end] = &ends(&events)[..] else { panic!() };
+    assert_eq!((end.call, end.fault), (Call::Bind, Some(Fault::Network(libc::EADDRNOTAVAIL))));
+}
+
+#[test]
+fn a_bad_datagram_is_told_with_its_stream_and_frame() {
+    let server = UdpSocket::bind(LOOPBACK).unwrap();
+    server.set_read_timeout(Some(WAIT)).unwrap();
+    let plan = client_plan(server.local_addr().unwrap(), 1);
+    let id = "b060598b-3bdb-4b90-9b3b-cfc0a15e636b";
+    let sending = thread::spawn(move || {
+        let (_, client) = server.recv_from(&mut [0; 100]).unwrap();
+        let mut wrong = data(7, 300);
+        wrong[100] ^= 1;
+        let named = [&[0, 0x10][..], id.as_bytes(), &[0]].concat();
+        for datagram in [named, wrong, vec![9; 3]] {
+            server.send_to(&datagram, client).unwrap();
+        }
+    });
+    let (_, events) = run_client(&plan);
+    sending.join().unwrap();
+    let told = events.iter().filter_map(|event| match event {
+        MediaEvent::BadDatagram { id, sequence, .. } => Some((id.unwrap().text(), *sequence)),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [(id.to_owned(), Some(7)), (id.to_owned(), None)]);
+}
+
+#[test]
+fn what_a_clients_socket_drops_is_counted() {
+    // Frames of 100,000 bytes, and buffers for a few thousand.
+    let shape = StreamShape::derive(40_000_000, 50, 1, 1400).unwrap();
+    let server = Running::start(MediaServerPlan { shape, ..server_plan() });
+    let mut plan = client_plan(server.address, 1);
+    plan.receiver.shape = shape;
+    plan.sockets.receive_buffer_bytes = Some(4096);
+    let (run, events) = run_client(&plan);
+    assert!(run.totals.counts.dropped > 0 && run.totals.socket_drops > 0, "{run:?}");
+    assert_eq!(ends(&events)[0].socket_drops, Some(run.totals.socket_drops));
 }

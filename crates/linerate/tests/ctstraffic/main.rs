@@ -9,6 +9,7 @@
 )]
 
 mod corruption;
+mod endings;
 mod faults;
 mod fixture;
 mod hostile;

@@ -51,4 +51,8 @@ pub struct EndTotals {
     /// Media streams: frames of them all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<Frames>,
+    /// A client of media streams: packets that arrived and were dropped because a socket's buffer was full. Datagrams
+    /// that the kernel merged (receive offload) count as one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket_drops: Option<u64>,
 }

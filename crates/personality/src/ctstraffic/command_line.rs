@@ -3,10 +3,10 @@
 use linerate_wire::ctstraffic::Pattern;
 use linerate_wire::ctstraffic::media::shape::ShapeError;
 
-use super::Refusal;
 use super::flags::{OWN_TABLE, Page, TABLE, Use};
-use super::options::{Io, Options, Protocol};
+use super::options::{Connect, Io, Options, Protocol};
 use super::values::is_csv;
+use super::{Refusal, SHARED_CSV};
 use crate::colon_options::strict::StrictOptions;
 
 /// What a command line requests.
@@ -117,7 +117,7 @@ const CHECKS: &[Check] = &[
     // Options of TCP alone.
     (|o| is_udp(o) && o.requests.io.is_some(), "-io (only applicable to TCP)"),
     (|o| is_udp(o) && o.requests.connect.is_some(), "-conn (only applicable to TCP)"),
-    (|o| is_udp(o) && o.requests.names_accept, "-acc (only applicable to TCP)"),
+    (|o| is_udp(o) && o.requests.blocking_accept.is_some(), "-acc (only applicable to TCP)"),
     (|o| is_udp(o) && o.transfer.pattern.is_some(), "-pattern (only applicable to TCP)"),
     (|o| is_udp(o) && o.transfer.buffer_bytes.is_some(), "-buffer (only applicable to TCP)"),
     (|o| is_udp(o) && o.transfer.total_bytes.is_some(), "-transfer (only applicable to TCP)"),
@@ -176,7 +176,7 @@ const CHECKS: &[Check] = &[
         "Jitter can only be logged on the client"),
     (|o| o.output.jitter_file.is_some() && o.connections() > 1,
         "Jitter can only be logged for a single UDP connection"),
-    (shares_csv_file, "The same csv filename cannot be used for different loggers"),
+    (shares_csv_file, SHARED_CSV),
     (|o| o.own.json && o.own.ndjson, "--json and --ndjson cannot both be set"),
     (|o| !is_server(o) && o.hosts.local_ports
             .is_some_and(|ports| ports.high - ports.low + 1 < o.connections().into()),
@@ -254,6 +254,23 @@ fn note_without_effect(options: &mut Options) {
         (
             requests.wait_all == Some(false),
             "-MsgWaitAll:off does nothing here, as in the original: receives are completed",
+        ),
+        (requests.blocking_accept == Some(true), "-Acc:accept does nothing here: no accept blocks"),
+        (
+            requests.connect == Some(Connect::Blocking),
+            "-Conn:connect does nothing here: no connect blocks",
+        ),
+        (
+            options.hosts.port_scalability,
+            "-PortScalability does nothing here: the kernel chooses a port when a connection connects",
+        ),
+        (
+            is_udp(options) && options.transfer.shutdown.is_some(),
+            "-Shutdown does nothing with -Protocol:UDP",
+        ),
+        (
+            is_udp(options) && options.run.throttle.is_some(),
+            "-ThrottleConnections does nothing with -Protocol:UDP",
         ),
         (
             options.sockets.fast_path,

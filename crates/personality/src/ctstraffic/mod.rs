@@ -16,5 +16,8 @@ pub mod plan;
 mod refusal;
 mod values;
 
+/// The refusal of a csv file that two options name.
+pub const SHARED_CSV: &str = "The same csv filename cannot be used for different loggers";
+
 pub use refusal::Refusal;
 pub use values::is_csv;

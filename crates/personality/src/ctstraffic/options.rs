@@ -55,7 +55,7 @@ pub struct HostOptions {
     pub interface_index: Option<u32>,
     /// `-Compartment`: the device that all sockets are bound to.
     pub compartment: Option<String>,
-    /// `-PortScalability`: whether several connections of a local address may have one port.
+    /// `-PortScalability`: changes nothing but a word of the banner.
     pub port_scalability: bool,
 }
 
@@ -129,8 +129,8 @@ pub struct RequestOptions {
     pub outstanding_sends: Option<u32>,
     /// `-Conn`.
     pub connect: Option<Connect>,
-    /// `-Acc`: whether it was given.
-    pub names_accept: bool,
+    /// `-Acc`: whether accepts block in the original.
+    pub blocking_accept: Option<bool>,
     /// `-IO`.
     pub io: Option<Io>,
     /// `-InlineCompletions`.
@@ -144,6 +144,8 @@ pub struct RequestOptions {
 pub enum Connect {
     /// To a resolved address.
     Address,
+    /// Likewise, by a call that blocks in the original.
+    Blocking,
     /// To each address of a name until one answers; such connections end by a reset.
     Name,
 }

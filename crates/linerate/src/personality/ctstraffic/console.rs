@@ -6,10 +6,9 @@ use linerate_personality::ctstraffic::output::connection::Outcome;
 use linerate_personality::ctstraffic::output::error;
 use linerate_personality::ctstraffic::output::status::{HEAD_EVERY_ROWS, render_head};
 use linerate_personality::ctstraffic::output::verbosity::Verbosity;
-use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
 
-use super::document::Document;
+use super::document::{self, Document};
 use super::files::Files;
 use super::{NAME, say};
 use crate::output::narrate;
@@ -103,22 +102,16 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Why a connection failed. `call` is what most likely failed where the system reports an error.
-    pub(super) fn tell_fault(
-        &mut self,
-        time_ms: u64,
-        fault: &Fault,
-        id: Option<ConnectionId>,
-        call: &str,
-    ) {
-        if let Fault::DataDidNotMatchBitPattern(mismatch) = fault {
-            let id = id.map(|id| id.text()).unwrap_or_default();
-            let text = error::wrong_data(&id, mismatch);
-            if self.verbosity.shows_errors() {
-                self.say(&format!("{text}\n"));
-            }
-            self.log_error(&error::timed(time_ms, &text));
+    /// Data that is wrong.
+    pub(super) fn tell_wrong_data(&self, time_ms: u64, text: &str) {
+        if self.verbosity.shows_errors() {
+            self.say(&format!("{text}\n"));
         }
+        self.log_error(&error::timed(time_ms, text));
+    }
+
+    /// Why a connection failed. `call` is what failed where the system reports an error.
+    pub(super) fn tell_fault(&mut self, time_ms: u64, fault: &Fault, call: &str) {
         let text = match Outcome::of(Some(*fault)) {
             Outcome::System(system) => error::failed_call(call, &system),
             _ => error::aborted(fault.protocol_error().unwrap_or_default()),
@@ -165,8 +158,16 @@ impl<'a> Console<'a> {
         }
     }
 
+    /// A sentence for whoever runs this.
+    pub(super) fn tell_note(&self, note: &str) {
+        narrate(&format!("{NAME}: {note}\n"));
+    }
+
     /// Writes what stands at the end. `lost` events were counted and have no line.
     pub(super) fn conclude(&self, summary: &str, lost: u64) {
+        if self.document.as_ref().is_some_and(Document::is_cut) {
+            self.tell_note(document::CUT);
+        }
         if lost > 0 {
             narrate(&format!(
                 "{NAME}: {lost} events have no line, as the output was too slow for them; the \

@@ -11,12 +11,22 @@ use serde_json::{Value, json};
 
 use super::{NAME, say};
 
+/// The most connections, and the most rows of status, that a document has. Peers decide how many there are; lines have
+/// them all.
+const MOST_LISTED: usize = 10_000;
+
+/// What is said of a document that doesn't have all.
+pub(super) const CUT: &str = "the document has the first 10000 connections and rows of status, and the number of others; \
+     --ndjson prints each";
+
 /// A document, or lines of it.
 pub(super) struct Document {
     /// Whether each part is a line as it comes.
     in_lines: bool,
     connections: Vec<Value>,
     status: Vec<Value>,
+    /// Connections and rows of status beyond these.
+    unlisted: (u64, u64),
 }
 
 impl Document {
@@ -24,16 +34,22 @@ impl Document {
     pub(super) fn of(options: &Options) -> Option<Self> {
         let own = &options.own;
         let (connections, status) = (Vec::new(), Vec::new());
-        (own.json || own.ndjson).then_some(Self { in_lines: own.ndjson, connections, status })
+        let (in_lines, unlisted) = (own.ndjson, (0, 0));
+        (own.json || own.ndjson).then_some(Self { in_lines, connections, status, unlisted })
     }
 
     /// A part of it: a `connection` that is over, or a row of `status`.
     pub(super) fn tell(&mut self, event: &str, part: Value) {
         match event {
             _ if self.in_lines => say(&line(event, part)),
-            "connection" => self.connections.push(part),
-            _ => self.status.push(part),
+            "connection" => list(&mut self.connections, &mut self.unlisted.0, part),
+            _ => list(&mut self.status, &mut self.unlisted.1, part),
         }
+    }
+
+    /// Whether something isn't listed.
+    pub(super) fn is_cut(&self) -> bool {
+        self.unlisted != (0, 0)
     }
 
     /// The whole, or its last line.
@@ -44,8 +60,19 @@ impl Document {
         if let Value::Object(fields) = &mut result {
             fields.insert("connections".to_owned(), std::mem::take(&mut self.connections).into());
             fields.insert("status".to_owned(), std::mem::take(&mut self.status).into());
+            let (connections, status) = self.unlisted;
+            let unlisted = json!({ "connections": connections, "status": status });
+            fields.insert("unlisted".to_owned(), unlisted);
         }
         say(&format!("{result:#}\n"));
+    }
+}
+
+/// Adds a part where there is room, or counts it.
+fn list(parts: &mut Vec<Value>, unlisted: &mut u64, part: Value) {
+    match parts.len() < MOST_LISTED {
+        true => parts.push(part),
+        false => *unlisted += 1,
     }
 }
 
@@ -111,6 +138,7 @@ pub(super) fn render_stream_end(end: &MediaStreamEnd) -> Value {
         "id": end.id.map(|id| id.text()),
         "elapsed_us": end.elapsed_ns / 1000,
         "result": Outcome::of(end.fault).cell(),
+        "socket_drops": end.socket_drops,
     });
     with_frames(part, &end.counts)
 }
@@ -134,6 +162,7 @@ pub(super) fn render_stream_run(run: &MediaRun, exit_code: u8) -> Value {
         "network_errors": totals.network_errors,
         "data_errors": totals.protocol_errors,
         "refused": totals.refused,
+        "socket_drops": totals.socket_drops,
         "lost_events": run.lost_events,
         "exit_code": exit_code,
     });
@@ -151,4 +180,27 @@ fn with_frames(mut part: Value, counts: &FrameCounts) -> Value {
         fields.insert("bits".to_owned(), bits.into());
     }
     part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_lists_so_many_and_counts_the_rest() {
+        let mut document = Document {
+            in_lines: false,
+            connections: Vec::new(),
+            status: Vec::new(),
+            unlisted: (0, 0),
+        };
+        for number in 0..MOST_LISTED + 5 {
+            assert_eq!(document.is_cut(), number > MOST_LISTED);
+            document.tell("connection", number.into());
+        }
+        document.tell("status", 1.into());
+        assert_eq!((document.connections.len(), document.status.len()), (MOST_LISTED, 1));
+        assert_eq!(document.unlisted, (5, 0));
+        assert!(CUT.contains(&MOST_LISTED.to_string()));
+    }
 }

@@ -1,14 +1,15 @@
 //! The files of a run. Each line is written at once, so that others can read along.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use linerate_personality::ctstraffic::options::Options;
 use linerate_personality::ctstraffic::output::encoding::Encoding;
-use linerate_personality::ctstraffic::{Refusal, is_csv};
+use linerate_personality::ctstraffic::{Refusal, SHARED_CSV, is_csv};
 
 use crate::personality::stdout;
 
@@ -32,6 +33,8 @@ pub(super) struct Files {
 pub(super) struct Log {
     file: Rc<RefCell<File>>,
     path: PathBuf,
+    /// Its device and its number there.
+    identity: (u64, u64),
     encoding: Encoding,
     /// Whether it has rows of csv rather than text.
     pub(super) is_csv: bool,
@@ -47,12 +50,27 @@ impl Files {
         let mut opened: Vec<Log> = Vec::new();
         let mut open = |name: &Option<String>| -> Result<Option<Log>, Refusal> {
             let Some(name) = name else { return Ok(None) };
-            let path = PathBuf::from(name);
-            if let Some(log) = opened.iter().find(|log| log.path == path) {
-                return Ok(Some(log.clone()));
+            let unwritable = |error| Refusal::new(format!("can't write to {name}: {error}"));
+            // One that another option names too isn't emptied again.
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create(true).truncate(false).open(name);
+            let file = file.map_err(unwritable)?;
+            let metadata = file.metadata().map_err(unwritable)?;
+            let (identity, is_csv) = ((metadata.dev(), metadata.ino()), is_csv(name));
+            // One file may have several names.
+            if let Some(log) = opened.iter().find(|log| log.identity == identity) {
+                return match metadata.is_file() && (is_csv || log.is_csv) {
+                    true => Err(Refusal::new(SHARED_CSV)),
+                    false => Ok(Some(Log { is_csv, ..log.clone() })),
+                };
             }
-            let log = Log::open(path, encoding)
-                .map_err(|error| Refusal::new(format!("can't write to {name}: {error}")))?;
+            if metadata.is_file() {
+                file.set_len(0).map_err(unwritable)?;
+            }
+            let path = PathBuf::from(name);
+            let file = Rc::new(RefCell::new(file));
+            let log = Log { file, path, identity, encoding, is_csv };
+            log.file.borrow_mut().write_all(encoding.mark()).map_err(unwritable)?;
             opened.push(log.clone());
             Ok(Some(log))
         };
@@ -68,18 +86,42 @@ impl Files {
 }
 
 impl Log {
-    fn open(path: PathBuf, encoding: Encoding) -> io::Result<Self> {
-        let mut file = File::create(&path)?;
-        file.write_all(encoding.mark())?;
-        let is_csv = is_csv(&path.to_string_lossy());
-        Ok(Self { file: Rc::new(RefCell::new(file)), path, encoding, is_csv })
-    }
-
     /// Writes lines of text, each ended.
     pub(super) fn write(&self, lines: &str) {
         let written = self.file.borrow_mut().write_all(&self.encoding.encode(lines));
         if let Err(error) = written {
             stdout::note(&self.path.display().to_string(), &error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_personality::ctstraffic::options::OutputOptions;
+
+    use super::*;
+
+    fn open(status: &str, connections: &str) -> Result<Files, Refusal> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.csv"), "").unwrap();
+        std::os::unix::fs::symlink("a.csv", folder.path().join("link.csv")).unwrap();
+        let path = |name: &str| Some(format!("{}/{name}", folder.path().display()));
+        let output = OutputOptions {
+            status_file: path(status),
+            connection_file: path(connections),
+            ..OutputOptions::default()
+        };
+        Files::open(&Options { output, ..Options::default() })
+    }
+
+    #[test]
+    fn a_csv_file_of_two_names_is_refused_and_a_text_file_shared() {
+        for (a, b) in [("a.csv", "./a.csv"), ("link.csv", "a.csv")] {
+            assert_eq!(open(a, b).map(drop).unwrap_err().text, SHARED_CSV, "{a} {b}");
+        }
+        let files = open("all.txt", "./all.txt").unwrap();
+        let (status, connections) = (files.status.unwrap(), files.connections.unwrap());
+        assert!(Rc::ptr_eq(&status.file, &connections.file));
+        assert!(open("a.csv", "b.csv").is_ok());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 
 use linerate_personality::ctstraffic::Refusal;
 use linerate_personality::ctstraffic::addresses::{
@@ -9,6 +10,7 @@ use linerate_personality::ctstraffic::addresses::{
 };
 use linerate_personality::ctstraffic::options::{HostOptions, Options};
 use linerate_personality::ctstraffic::output::banner::RunAddresses;
+use linerate_wire::ctstraffic::Span;
 
 /// What a run looks up on this machine.
 #[derive(Default)]
@@ -88,9 +90,35 @@ fn resolve(names: &[String], option: &str) -> Result<Vec<SocketAddr>, Refusal> {
     }
 }
 
+/// How many routes a client's connections have in turn: after a common multiple of the numbers of ports and of local
+/// addresses the first pair of them comes again.
+pub(super) fn route_count(addresses: &ClientAddresses, local_ports: Option<Span>) -> u64 {
+    let ports = local_ports.map_or(1, |ports| ports.high.saturating_sub(ports.low) + 1);
+    least_common_multiple(ports, addresses.binds.len().max(1) as u64)
+}
+
+fn least_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (a / divisor.max(1)).saturating_mul(b)
+}
+
 /// The device that sockets are bound to, where one is named or numbered.
 fn device(hosts: &HostOptions) -> Result<Option<String>, Refusal> {
-    let Some(index) = hosts.interface_index else { return Ok(hosts.compartment.clone()) };
+    let index = match (hosts.interface_index, &hosts.compartment) {
+        (Some(_), Some(_)) => {
+            let text =
+                "-IfIndex and -Compartment cannot both be set: each names the device of sockets";
+            return Err(Refusal::new(text));
+        }
+        (None, Some(name)) if !is_device(name) => {
+            return Err(Refusal::new(format!("-Compartment: there is no device {name}")));
+        }
+        (None, compartment) => return Ok(compartment.clone()),
+        (Some(index), None) => index,
+    };
     let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let mut names = entries.filter(|entry| {
         let number = fs::read_to_string(entry.path().join("ifindex")).unwrap_or_default();
@@ -98,6 +126,12 @@ fn device(hosts: &HostOptions) -> Result<Option<String>, Refusal> {
     });
     let name = names.find_map(|entry| entry.file_name().into_string().ok());
     name.map(Some).ok_or_else(|| Refusal::new("-IfIndex"))
+}
+
+/// Whether this machine has a device of this name.
+fn is_device(name: &str) -> bool {
+    // A name with a slash names something else in that folder.
+    !name.contains('/') && Path::new("/sys/class/net").join(name).join("ifindex").exists()
 }
 
 /// The processors of a NUMA node; all of them where none is named.
@@ -148,5 +182,29 @@ mod tests {
         let hosts = |index| HostOptions { interface_index: Some(index), ..HostOptions::default() };
         assert_eq!(device(&hosts(1)).unwrap().as_deref(), Some("lo"));
         assert_eq!(device(&hosts(u32::MAX)).unwrap_err().text, "-IfIndex");
+    }
+
+    #[test]
+    fn compartments_are_devices() {
+        let hosts = |name: &str| HostOptions {
+            compartment: Some(name.to_owned()),
+            ..HostOptions::default()
+        };
+        assert_eq!(device(&hosts("lo")).unwrap().as_deref(), Some("lo"));
+        for name in ["no-such-device", "lo/queues", "../net/lo", "."] {
+            let text = device(&hosts(name)).unwrap_err().text;
+            assert_eq!(text, format!("-Compartment: there is no device {name}"));
+        }
+        let both = HostOptions { interface_index: Some(1), ..hosts("lo") };
+        let text = device(&both).unwrap_err().text;
+        assert!(text.starts_with("-IfIndex and -Compartment cannot both be set"), "{text}");
+    }
+
+    #[test]
+    fn ports_and_addresses_meet_after_their_least_common_multiple() {
+        let pairs = [(4, 2, 4), (4, 3, 12), (6, 4, 12), (1, 1, 1), (7, 1, 7)];
+        for (a, b, expected) in pairs {
+            assert_eq!(least_common_multiple(a, b), expected);
+        }
     }
 }

@@ -61,6 +61,7 @@ fn end_totals(run: &TcpRun) -> EndTotals {
         sent_bytes: run.sent_bytes,
         received_bytes: run.received_bytes,
         frames: None,
+        socket_drops: None,
     }
 }
 

@@ -8,7 +8,7 @@ use linerate_personality::ctstraffic::addresses::{ClientAddresses, local_port};
 use linerate_personality::ctstraffic::options::Options;
 use linerate_wire::ctstraffic::Span;
 
-use super::resolve::{Found, with_port};
+use super::resolve::{Found, route_count, with_port};
 
 /// What the engine is to do, with what was looked up.
 pub(super) fn plan(options: &Options, found: &Found) -> TcpPlan {
@@ -46,9 +46,7 @@ pub(super) fn plan(options: &Options, found: &Found) -> TcpPlan {
 
 /// Both lists of addresses, and the local ports, are used in turn.
 fn routes(addresses: ClientAddresses, port: u16, local_ports: Option<Span>) -> TcpRoutes {
-    let ports = local_ports.map_or(1, |ports| ports.high.saturating_sub(ports.low) + 1);
-    // All are used in turn, so that after a common multiple the first pair of them comes again.
-    let count = least_common_multiple(ports, addresses.binds.len().max(1) as u64);
+    let count = route_count(&addresses, local_ports);
     let find = move |number| {
         let (bind, target) = addresses.pair_or_unspecified(number);
         Route {
@@ -58,25 +56,4 @@ fn routes(addresses: ClientAddresses, port: u16, local_ports: Option<Span>) -> T
         }
     };
     TcpRoutes { find: Arc::new(find), count }
-}
-
-fn least_common_multiple(a: u64, b: u64) -> u64 {
-    let (mut divisor, mut rest) = (a, b);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
-    }
-    (a / divisor.max(1)).saturating_mul(b)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_and_addresses_meet_after_their_least_common_multiple() {
-        let pairs = [(4, 2, 4), (4, 3, 12), (6, 4, 12), (1, 1, 1), (7, 1, 7)];
-        for (a, b, expected) in pairs {
-            assert_eq!(least_common_multiple(a, b), expected);
-        }
-    }
 }

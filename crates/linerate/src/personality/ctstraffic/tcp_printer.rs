@@ -8,20 +8,18 @@ use linerate_personality::ctstraffic::output::banner::RunAddresses;
 use linerate_personality::ctstraffic::output::connection::{
     Ends, Outcome, TCP_CSV_HEAD as CONNECTION_HEAD, TcpConnection,
 };
+use linerate_personality::ctstraffic::output::error::wrong_data;
 use linerate_personality::ctstraffic::output::legend;
 use linerate_personality::ctstraffic::output::status::{
     TCP_CSV_HEAD as STATUS_HEAD, TCP_HEAD, TcpStatus as StatusRow, slice_ms,
 };
 use linerate_personality::ctstraffic::output::summary::{RunTotals, Transferred, render_summary};
 use linerate_personality::ctstraffic::output::tcp_info::{self, TcpInfo};
-use linerate_wire::ctstraffic::Pattern;
-use linerate_wire::ctstraffic::Role;
+use linerate_wire::ctstraffic::Fault;
 
-use super::NAME;
 use super::console::{Console, Heads};
 use super::document::{render_tcp_end, render_tcp_run, render_tcp_status};
 use super::files::Files;
-use crate::output::narrate;
 
 /// Writes lines as things happen.
 pub(super) struct TcpPrinter<'a> {
@@ -55,7 +53,7 @@ impl<'a> TcpPrinter<'a> {
             }
             TcpEvent::Finished(end) => self.tell_end(end),
             TcpEvent::Status(status) => self.tell_status(status),
-            TcpEvent::Note(note) => narrate(&format!("{NAME}: {note}\n")),
+            TcpEvent::Note(note) => self.console.tell_note(note),
             TcpEvent::Established { .. } | TcpEvent::Sample(_) => {}
             TcpEvent::TimeIsUp => self.console.tell_time_limit(),
             TcpEvent::Pausing => self.console.tell_pause(),
@@ -71,10 +69,13 @@ impl<'a> TcpPrinter<'a> {
             elapsed_ms: end.elapsed_ns / 1_000_000,
             outcome: Outcome::of(end.fault),
         };
-        let call = self.call(end);
         let console = &mut self.console;
+        if let Some(Fault::DataDidNotMatchBitPattern(mismatch)) = &end.fault {
+            let id = end.id.map(|id| id.text()).unwrap_or_default();
+            console.tell_wrong_data(connection.ends.time_ms, &wrong_data(&id, mismatch));
+        }
         if let Some(fault) = &end.fault {
-            console.tell_fault(connection.ends.time_ms, fault, end.id, call);
+            console.tell_fault(connection.ends.time_ms, fault, end.call.name());
         }
         if console.tells_connections() {
             console.tell_connection(&connection.line(), Some(&connection.csv_row()));
@@ -91,15 +92,6 @@ impl<'a> TcpPrinter<'a> {
         }
         if let Some(document) = &mut console.document {
             document.tell("connection", render_tcp_end(end));
-        }
-    }
-
-    /// The call that most likely failed.
-    fn call(&self, end: &TcpConnectionEnd) -> &'static str {
-        match (self.console.options.pattern(), self.console.options.role()) {
-            _ if end.addresses.is_none() => "connect",
-            (Pattern::Push, Role::Client) | (Pattern::Pull, Role::Server) => "send",
-            _ => "recv",
         }
     }
 

@@ -19,7 +19,7 @@ use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use linerate_wire::ctstraffic::media::shape::StreamShape;
 
 use super::files::Files;
-use super::resolve::{Found, with_port};
+use super::resolve::{Found, route_count, with_port};
 use super::udp_printer::UdpPrinter;
 use super::{Failure, RunEnd, record};
 use crate::personality::run_document::RunRecord;
@@ -98,6 +98,7 @@ fn client_plan(options: &Options, found: &Found) -> Result<MediaClientPlan, Refu
     let receiver = receiver.ok_or_else(|| Refusal::new("-FrameRate is required"))?;
     let (addresses, port) = (found.addresses.clone(), options.port());
     let local_ports = options.hosts.local_ports;
+    let routes = route_count(&addresses, local_ports);
     let route = move |number| {
         let (bind, target) = addresses.pair_or_unspecified(number);
         let local = local_ports.map_or(0, |ports| local_port(ports, number));
@@ -109,6 +110,7 @@ fn client_plan(options: &Options, found: &Found) -> Result<MediaClientPlan, Refu
     };
     Ok(MediaClientPlan {
         route: Arc::new(route),
+        routes,
         streams: options.connections(),
         total: options.total_connections(),
         receiver,
@@ -211,5 +213,6 @@ fn end_totals(run: &MediaRun, role: Role) -> EndTotals {
         sent_bytes: if role == Role::Server { bytes } else { 0 },
         received_bytes: if role == Role::Client { bytes } else { 0 },
         frames: Some(frames(&run.totals.counts)),
+        socket_drops: Some(run.totals.socket_drops).filter(|_| role == Role::Client),
     }
 }

@@ -1,6 +1,8 @@
 //! What happens to media streams over UDP, as lines on the console and in files.
 
-use linerate_engine::ctstraffic::{MediaError, MediaEvent, MediaRun, MediaStatus, MediaStreamEnd};
+use linerate_engine::ctstraffic::{
+    Call, MediaError, MediaEvent, MediaRun, MediaStatus, MediaStreamEnd,
+};
 use linerate_personality::ctstraffic::options::Options;
 use linerate_personality::ctstraffic::output::banner::RunAddresses;
 use linerate_personality::ctstraffic::output::connection::{
@@ -17,9 +19,37 @@ use super::console::{Console, Heads};
 use super::document::{render_stream_end, render_stream_run, render_stream_status};
 use super::files::Files;
 
+/// Lines of bad datagrams in a second. Any program can send such datagrams, at any rate.
+const BAD_LINES_PER_S: u32 = 10;
+
 /// Writes lines as things happen.
 pub(super) struct UdpPrinter<'a> {
     pub(super) console: Console<'a>,
+    bad: BadLines,
+}
+
+/// Lines of bad datagrams.
+#[derive(Debug, Default)]
+struct BadLines {
+    /// The second of the last one, and how many it has.
+    second: u64,
+    lines: u32,
+    /// Datagrams without a line.
+    untold: u64,
+}
+
+impl BadLines {
+    /// Whether a datagram of this time has a line.
+    fn take(&mut self, at_ns: u64) -> bool {
+        let second = at_ns / 1_000_000_000;
+        if second != self.second {
+            (self.second, self.lines) = (second, 0);
+        }
+        let has_line = self.lines < BAD_LINES_PER_S;
+        self.lines += u32::from(has_line);
+        self.untold += u64::from(!has_line);
+        has_line
+    }
 }
 
 impl<'a> UdpPrinter<'a> {
@@ -34,7 +64,8 @@ impl<'a> UdpPrinter<'a> {
             status: STATUS_HEAD,
             connections: CONNECTION_HEAD,
         };
-        Self { console: Console::begin(options, files, addresses, heads) }
+        let console = Console::begin(options, files, addresses, heads);
+        Self { console, bad: BadLines::default() }
     }
 
     /// Writes what is worth a line of what happened.
@@ -55,10 +86,18 @@ impl<'a> UdpPrinter<'a> {
                     log.write(&jitter::csv_row(row));
                 }
             }
-            MediaEvent::BadDatagram { at_ns, peer, error } => {
+            MediaEvent::BadDatagram { at_ns, .. } if !self.bad.take(*at_ns) => {}
+            MediaEvent::BadDatagram { at_ns, peer, id, sequence, error } => {
+                let time_ms = at_ns / 1_000_000;
                 let what = match error {
                     MediaError::Malformed(error) => error.to_string(),
-                    MediaError::Wrong(mismatch) => wrong_data(&peer.to_string(), mismatch),
+                    MediaError::Wrong(mismatch) => {
+                        let id = id.map(|id| id.text()).unwrap_or_default();
+                        let frame = sequence.unwrap_or_default();
+                        let text = wrong_data(&id, mismatch);
+                        let text = format!("{peer}: frame {frame}: {text}");
+                        return self.console.tell_wrong_data(time_ms, &text);
+                    }
                     MediaError::OverRate(bps) => {
                         format!("a stream would exceed --max-rate:{bps}: it is ignored")
                     }
@@ -66,9 +105,10 @@ impl<'a> UdpPrinter<'a> {
                         format!("a stream would exceed --max-address-rate:{bps}: it is ignored")
                     }
                 };
-                self.console.tell_error(at_ns / 1_000_000, &format!("{peer}: {what}"));
+                self.console.tell_error(time_ms, &format!("{peer}: {what}"));
             }
             MediaEvent::Status(status) => self.tell_status(status),
+            MediaEvent::Note(note) => self.console.tell_note(note),
             MediaEvent::TimeIsUp => self.console.tell_time_limit(),
             MediaEvent::Pausing => self.console.tell_pause(),
         }
@@ -83,10 +123,13 @@ impl<'a> UdpPrinter<'a> {
             counts: end.counts,
             outcome: Outcome::of(end.fault),
         };
-        let is_server = self.console.options.is_server();
         if let Some(fault) = &end.fault {
-            let call = if is_server { "sendto" } else { "recvfrom" };
-            self.console.tell_fault(stream.ends.time_ms, fault, end.id, call);
+            let call = match end.call {
+                Call::Send => "sendto",
+                Call::Receive => "recvfrom",
+                call => call.name(),
+            };
+            self.console.tell_fault(stream.ends.time_ms, fault, call);
         }
         self.console.tell_connection(&stream.line(), Some(&stream.csv_row()));
         if let Some(document) = &mut self.console.document {
@@ -124,9 +167,37 @@ impl<'a> UdpPrinter<'a> {
             true => Transferred::Unknown,
             false => Transferred::Frames(run.totals.counts),
         };
+        if self.bad.untold > 0 {
+            self.console.tell_note(&format!(
+                "{} bad datagrams have no line, as no more than {BAD_LINES_PER_S} a second have; the \
+                 totals count them",
+                self.bad.untold
+            ));
+        }
+        if run.totals.socket_drops > 0 {
+            self.console.tell_note(&format!(
+                "{} packets came and were dropped, as the sockets' buffers were full: a larger \
+                 -RecvBufValue may help",
+                run.totals.socket_drops
+            ));
+        }
         self.console.conclude(&render_summary(&totals, &transferred), run.lost_events);
         if let Some(document) = &mut self.console.document {
             document.conclude(render_stream_run(run, exit_code));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_datagrams_have_some_lines_a_second() {
+        let mut bad = BadLines::default();
+        let told = |bad: &mut BadLines, at_ns| (0..1000).filter(|_| bad.take(at_ns)).count();
+        assert_eq!(told(&mut bad, 999_999_999), BAD_LINES_PER_S as usize);
+        assert_eq!(told(&mut bad, 1_000_000_000), BAD_LINES_PER_S as usize);
+        assert_eq!(bad.untold, 2 * (1000 - u64::from(BAD_LINES_PER_S)));
     }
 }

@@ -211,7 +211,10 @@ fn options_are_read_in_any_order_and_case() {
 #[test]
 fn options_without_effect_give_a_note() {
     let notes = |line: &str| options(line).notes.len();
-    assert_eq!(notes("-target:h -io:iocp -acc:accept -conn:connect -threadpool:default"), 0);
+    assert_eq!(notes("-target:h -io:iocp -acc:AcceptEx -conn:ConnectEx -threadpool:default"), 0);
+    assert_eq!(notes("-target:h -acc:accept -conn:connect -portscalability:on"), 3);
+    assert_eq!(notes("-target:h -conn:ConnectByName -portscalability:off"), 0);
+    assert_eq!(notes(&format!("-target:h {STREAM} -shutdown:rude -throttleconnections:5")), 2);
     let five = "-target:h -io:RioIocp -inlinecompletions:on -msgwaitall:off -options:tcpfastpath \
                 -options:keepalive -threadpool:runslong";
     assert_eq!(notes(five), 5);

@@ -1,0 +1,132 @@
+//! Runs that are ended by a time limit, ends whose options differ, and what is said of calls that failed.
+
+use std::io::Read as _;
+use std::net::{TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use crate::fixture::{Folder, PORT, own_address, run_client, start, start_server};
+use crate::peer::reset;
+
+#[test]
+fn a_time_limit_closes_connections_in_order_though_data_is_unread() {
+    let (address, folder) = (own_address(), Folder::new());
+    let words = "-pattern:duplex -transfer:10000000000";
+    let server = start_server(address, &format!("{words} -serverexitlimit:2"), &folder);
+    let client = format!("{words} -connections:2 -timelimit:500");
+    let client = run_client(address, &client, &folder);
+    assert_eq!((client.exit_code, client.totals()), (254, [0, 0, 0]), "{client:?}");
+    let server = server.wait();
+    // The server sees ends before their time, and no resets.
+    assert_eq!(server.totals(), [0, 0, 2], "{server:?}");
+    assert!(server.stdout.contains("ErrorNotAllDataTransferred"), "{server:?}");
+}
+
+#[test]
+fn a_time_limit_takes_what_a_server_of_pull_still_sends_for_half_a_second() {
+    let (address, folder) = (own_address(), Folder::new());
+    let server = "-pattern:pull -transfer:2000000 -ratelimit:2000000 -serverexitlimit:2";
+    let server = start_server(address, server, &folder);
+    let client = "-pattern:pull -transfer:2000000 -connections:2 -timelimit:800";
+    let client = run_client(address, client, &folder);
+    assert_eq!((client.exit_code, client.totals()), (254, [0, 0, 0]), "{client:?}");
+    let server = server.wait();
+    assert_eq!(server.totals(), [2, 0, 0], "{server:?}");
+}
+
+#[test]
+fn a_client_of_a_larger_transfer_fails_the_server_and_is_reset() {
+    for shutdown in ["graceful", "rude"] {
+        let (address, folder) = (own_address(), Folder::new());
+        let words = "-transfer:100000 -serverexitlimit:1 -connectionfilename:server.csv";
+        let server = start_server(address, words, &folder);
+        let words = format!("-transfer:200000 -connections:1 -iterations:1 -shutdown:{shutdown}");
+        let words = format!("{words} -connectionfilename:client.csv");
+        run_client(address, &words, &folder);
+        server.wait();
+        let server = folder.rows("server.csv");
+        assert_eq!(server[0][8], "ErrorTooMuchDataTransferred", "{server:?}");
+        // The client may have read DONE before the reset, and its kernel may have taken all.
+        let client = folder.rows("client.csv");
+        let result = client[0][8].as_str();
+        assert!(result == "10054: Connection reset by peer" || result == "Succeeded", "{client:?}");
+    }
+}
+
+#[test]
+fn errors_name_the_call_that_failed() {
+    let (address, folder) = (own_address(), Folder::new());
+    // Nobody has this address (RFC 5737).
+    let stream = "-protocol:udp -bitspersecond:80000 -framerate:10 -streamlength:1";
+    let words = format!("{stream} -iterations:1 -bind:192.0.2.1");
+    let ended = run_client(address, &words, &folder);
+    assert!(ended.stderr.contains("] bind failed (10049) "), "{ended:?}");
+    let words = "-transfer:1000 -connections:1 -iterations:1";
+    let ended = run_client(address, words, &folder);
+    assert!(ended.stderr.contains("] connect failed (10061) "), "{ended:?}");
+    // The server of push only receives; the reset is seen there.
+    let server = start_server(address, "-transfer:1000 -serverexitlimit:1", &folder);
+    let mut peer = TcpStream::connect((address, PORT)).unwrap();
+    peer.read_exact(&mut [0; 37]).unwrap();
+    reset(peer);
+    let ended = server.wait();
+    assert!(ended.stderr.contains("] recv failed (10054) "), "{ended:?}");
+}
+
+#[test]
+fn wrong_data_of_a_stream_has_one_line_with_its_id_and_frame() {
+    let (address, folder) = (own_address(), Folder::new());
+    let server = UdpSocket::bind((address, PORT)).unwrap();
+    let stream = "-protocol:udp -bitspersecond:80000 -framerate:10 -streamlength:1 --strict";
+    let words = format!("-target:{address} {stream} -iterations:1 -errorfilename:e.txt");
+    let client = start(&words, &folder);
+    let (_, peer) = server.recv_from(&mut [0; 10]).unwrap();
+    let id = "b060598b-3bdb-4b90-9b3b-cfc0a15e636b";
+    server.send_to(&[&[0, 0x10][..], id.as_bytes(), &[0]].concat(), peer).unwrap();
+    let mut datagram = vec![0; 26];
+    datagram[2] = 3;
+    datagram.extend([7, 7]);
+    server.send_to(&datagram, peer).unwrap();
+    let ended = client.wait();
+    assert_eq!(ended.totals(), [0, 0, 1], "{ended:?}");
+    let line = format!("{address}:{PORT}: frame 3: [{id}] wrong data: byte 0 is 0x07");
+    for text in [&ended.stdout, &folder.read("e.txt")] {
+        assert_eq!(text.matches(&line).count(), 1, "{text}");
+        assert_eq!(text.matches("wrong data").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_flood_of_bad_datagrams_has_some_lines_and_is_counted() {
+    let (address, folder) = (own_address(), Folder::new());
+    let stream = "-protocol:udp -bitspersecond:80000 -framerate:10 -streamlength:1";
+    let words = format!("-listen:{address} {stream} -timelimit:1500 -errorfilename:e.txt --ndjson");
+    let server = start(&words, &folder);
+    thread::sleep(Duration::from_millis(300));
+    let stranger = UdpSocket::bind((address, 0)).unwrap();
+    for number in 0..1000 {
+        let _nobody_yet = stranger.send_to(b"HELLO", (address, PORT));
+        if number % 50 == 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let ended = server.wait();
+    let last = ended.stdout.lines().last().unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert!(last["frames"]["errors"].as_u64().unwrap() > 100, "{last}");
+    for text in [&ended.stderr, &folder.read("e.txt")] {
+        let lines = text.matches("is not START").count();
+        assert!((10..=30).contains(&lines), "{lines} {text}");
+    }
+    assert!(ended.stderr.contains(" bad datagrams have no line"), "{ended:?}");
+}
+
+#[test]
+fn devices_that_are_not_there_are_refused_at_the_start() {
+    let (address, folder) = (own_address(), Folder::new());
+    for words in ["-compartment:no-such-device", "-compartment:lo -ifindex:1"] {
+        let ended = run_client(address, words, &folder);
+        assert_eq!(ended.exit_code, 13, "{ended:?}");
+        assert!(ended.stderr.contains("-Compartment"), "{ended:?}");
+    }
+}
