@@ -37,6 +37,9 @@ use crate::socket::{
 const READY: usize = 1024;
 /// Calls of one stream before the others have their turn.
 const CALLS_PER_TURN: u32 = 8;
+/// Streams that are begun at once. The others follow, as many each millisecond: a server's socket has room for few
+/// hundred STARTs that come faster than it reads.
+const BEGUN_AT_ONCE: usize = 32;
 /// A stream that couldn't be begun is followed by the next after so long.
 const AGAIN_NS: u64 = 10 * MILLISECOND_NS;
 /// Local ports tried before streams that run have their turn.
@@ -176,7 +179,7 @@ impl<'a> MediaClient<'a> {
     }
 
     fn begin_streams(&mut self, now_ns: u64) {
-        let mut tries = 0;
+        let (mut tries, mut left) = (0, BEGUN_AT_ONCE);
         while self.next_begin().is_some_and(|next_ns| next_ns <= now_ns) && tries < PORTS_PER_TURN {
             let number = self.ports.take_number();
             let index = self.free.pop().unwrap_or(self.streams.len());
@@ -187,6 +190,10 @@ impl<'a> MediaClient<'a> {
                 Ok(stream) => {
                     self.begun += 1;
                     self.ports.end();
+                    left -= 1;
+                    if left == 0 {
+                        self.ports.next_ns = now_ns + MILLISECOND_NS;
+                    }
                     let (addresses, now_ns) = (stream.addresses, stream.due_ns);
                     self.streams[index] = Some(stream);
                     self.due.push(Reverse((now_ns, index)));

@@ -33,6 +33,8 @@ use crate::event::Cancel;
 use crate::poll::poll_until;
 use crate::socket::{Outgoing as Packets, enable_packet_facts, receive_packets, send_packets};
 
+/// Room for STARTs that wait: thousands, each of which takes 768 bytes of the kernel's memory.
+const START_ROOM_BYTES: usize = 4 << 20;
 /// STARTs that are read before frames have their turn.
 const STARTS_PER_TURN: u32 = 64;
 /// Sends of one stream before other streams and STARTs have their turn.
@@ -58,6 +60,10 @@ pub fn run_media_server(
     plan.check()?;
     let bind = |address: &SocketAddr| match plan.sockets.bind(*address) {
         Ok(socket) => {
+            if plan.sockets.receive_buffer_bytes.is_none() {
+                // As many as the kernel allows at worst.
+                let _fewer = socket.set_recv_buffer_size(START_ROOM_BYTES);
+            }
             // A host with several addresses must answer from the one that was asked.
             enable_packet_facts(socket.as_fd(), address.is_ipv6(), address.ip().is_unspecified());
             Some(Ok(socket))
