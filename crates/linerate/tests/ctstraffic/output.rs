@@ -200,7 +200,7 @@ fn an_interrupt_and_a_pause_end_a_run_with_its_summary() {
         "-target:{address} -transfer:1000000000 -ratelimit:1000 -connections:2 -connectionfilename:c.txt"
     );
     let client = start(&client, &folder);
-    await_lines(&folder.path("c.txt"), "established", 2);
+    await_lines(&folder.path("c.txt"), "TCP connection established [", 2);
     let client = client.interrupt();
     assert!(client.stdout.contains("**** ctrl-break hit -- shutting down ****"), "{client:?}");
     assert!(!client.stdout.contains("connection failed"), "{client:?}");
