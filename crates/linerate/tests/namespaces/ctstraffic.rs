@@ -11,18 +11,18 @@ use tempfile::TempDir;
 use crate::in_network;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, SERVER_V4, run};
 
-const CLIENT_V4: &str = "10.77.0.1";
+pub(crate) const CLIENT_V4: &str = "10.77.0.1";
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// One end in a namespace; what it prints goes to a file of its folder.
-struct End {
+pub(crate) struct End {
     process: Child,
     folder: TempDir,
     words: String,
 }
 
 impl End {
-    fn start(namespace: &str, words: &str) -> Self {
+    pub(crate) fn start(namespace: &str, words: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let file = |name: &str| File::create(folder.path().join(name)).unwrap();
         let program = ["netns", "exec", namespace, env!("CARGO_BIN_EXE_linerate"), "ctstraffic"];
@@ -39,7 +39,7 @@ impl End {
     }
 
     /// A server, from when it listens.
-    fn serve(namespace: &str, address: &str, words: &str) -> Self {
+    pub(crate) fn serve(namespace: &str, address: &str, words: &str) -> Self {
         let end = Self::start(namespace, &format!("-listen:{address} --json {words}"));
         let kind = if words.contains("-protocol:udp") { "-Hlnu" } else { "-Hlnt" };
         let shown = format!("{address}:4444");
@@ -52,18 +52,18 @@ impl End {
         end
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.path().join(name)).unwrap()
     }
 
     /// The rows of a csv file, without its head, each as its cells.
-    fn rows(&self, name: &str) -> Vec<Vec<String>> {
+    pub(crate) fn rows(&self, name: &str) -> Vec<Vec<String>> {
         let cells = |line: &str| line.split(',').map(str::to_owned).collect();
         self.read(name).lines().skip(1).map(cells).collect()
     }
 
     /// Its exit code and document.
-    fn finish(&mut self) -> (i32, Value) {
+    pub(crate) fn finish(&mut self) -> (i32, Value) {
         let began = Instant::now();
         let status = loop {
             match self.process.try_wait().unwrap() {
@@ -85,12 +85,12 @@ impl Drop for End {
     }
 }
 
-fn count(document: &Value, path: &str) -> u64 {
+pub(crate) fn count(document: &Value, path: &str) -> u64 {
     document.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {document}"))
 }
 
 /// The frames of a stream's client by kind: completed, dropped, repeated, errors.
-fn frames(document: &Value) -> [u64; 4] {
+pub(crate) fn frames(document: &Value) -> [u64; 4] {
     ["completed", "dropped", "repeated", "errors"]
         .map(|kind| count(document, &format!("/frames/{kind}")))
 }
@@ -100,7 +100,11 @@ const STREAM: &str = "-protocol:udp -bitspersecond:2000000 -framerate:50";
 
 /// A stream from the client's host to the server's, whose rules judge what arrives: the server's document, then the
 /// client with its exit code and document.
-fn run_stream(network: &Network, stream: &str, client_words: &str) -> (Value, End, i32, Value) {
+pub(crate) fn run_stream(
+    network: &Network,
+    stream: &str,
+    client_words: &str,
+) -> (Value, End, i32, Value) {
     let words = format!("{stream} --max-rate:100000000 -serverexitlimit:1");
     let mut server = End::serve(&network.client, CLIENT_V4, &words);
     let words = format!("-target:{CLIENT_V4} {stream} -iterations:1 --json {client_words}");

@@ -15,6 +15,9 @@
 
 mod black_hole;
 mod ctstraffic;
+mod ctstraffic_closes;
+mod ctstraffic_paths;
+mod ctstraffic_sockets;
 mod dark_path;
 mod document;
 mod emulation;
