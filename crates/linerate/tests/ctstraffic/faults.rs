@@ -5,25 +5,25 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use crate::fixture::{Folder, PORT, own_address, run_client, start, start_server};
+use crate::fixture::{Ended, Folder, LIMIT, PORT, own_address, run_client, start, start_server};
 use crate::peer::{ID, data, reset};
 
 /// What a peer sends, and what it does then.
-type Act = (Vec<u8>, Then);
+pub(crate) type Act = (Vec<u8>, Then);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
+pub(crate) enum Then {
     /// Says that it sends nothing more, and waits for our end.
     Finish,
     /// Resets the connection when our end has sent so much.
     Reset(usize),
 }
 
-const TOO_FEW: &str = "ErrorNotAllDataTransferred";
-const TOO_MANY: &str = "ErrorTooMuchDataTransferred";
-const WRONG: &str = "ErrorDataDidNotMatchBitPattern";
-const RESET: &str = "10054: Connection reset by peer";
-const GOOD: &str = "Succeeded";
+pub(crate) const TOO_FEW: &str = "ErrorNotAllDataTransferred";
+pub(crate) const TOO_MANY: &str = "ErrorTooMuchDataTransferred";
+pub(crate) const WRONG: &str = "ErrorDataDidNotMatchBitPattern";
+pub(crate) const RESET: &str = "10054: Connection reset by peer";
+pub(crate) const GOOD: &str = "Succeeded";
 
 /// Acts, with what is sent in pieces of so many bytes.
 fn act(mut peer: TcpStream, (bytes, then): Act, piece_bytes: usize) {
@@ -45,7 +45,7 @@ fn act(mut peer: TcpStream, (bytes, then): Act, piece_bytes: usize) {
     }
 }
 
-fn concat(parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn concat(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
@@ -54,13 +54,17 @@ fn pulled(rest: &[u8]) -> Vec<u8> {
     concat(&[ID, &data(0, 5000), rest])
 }
 
-fn with_wrong_bit(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
+pub(crate) fn with_wrong_bit(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
     bytes[at] ^= 0x10;
     bytes
 }
 
 /// Runs our client with one connection for each of these servers; the results by the rows of its file.
-fn results_at_client(pattern: &str, acts: Vec<Act>, piece_bytes: usize) -> (Vec<String>, Folder) {
+pub(crate) fn results_at_client(
+    pattern: &str,
+    acts: Vec<Act>,
+    piece_bytes: usize,
+) -> (Vec<String>, Folder) {
     let (address, folder) = (own_address(), Folder::new());
     let listener = TcpListener::bind((address, PORT)).unwrap();
     let words = format!(
@@ -79,6 +83,30 @@ fn results_at_client(pattern: &str, acts: Vec<Act>, piece_bytes: usize) -> (Vec<
     let failed = results.iter().filter(|result| **result != GOOD).count();
     assert_eq!(ended.exit_code, if failed == 13 { 14 } else { failed as i32 }, "{ended:?}");
     (results, folder)
+}
+
+/// Runs our server with one connection from each of these clients; the results by the rows of its file, and its end.
+pub(crate) fn results_at_server(words: &str, acts: Vec<Act>) -> (Vec<String>, Ended, Folder) {
+    let (address, folder) = (own_address(), Folder::new());
+    let words = format!(
+        "{words} -serverexitlimit:{} -connectionfilename:server.csv -errorfilename:errors.txt",
+        acts.len()
+    );
+    let server = start_server(address, &words, &folder);
+    for (number, one) in acts.into_iter().enumerate() {
+        // Some come in pieces.
+        let piece_bytes = if number % 3 == 0 { usize::MAX } else { 7 };
+        act(TcpStream::connect((address, PORT)).unwrap(), one, piece_bytes);
+        // Each is to have its row before the next.
+        let end = std::time::Instant::now() + LIMIT;
+        while folder.rows("server.csv").len() <= number {
+            assert!(std::time::Instant::now() < end, "no row {number}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let ended = server.wait();
+    let results = folder.rows("server.csv").iter().map(|row| row[8].clone()).collect();
+    (results, ended, folder)
 }
 
 #[test]
@@ -155,26 +183,8 @@ fn a_server_names_each_fault_of_a_client() {
         (GOOD, (pushed(b""), Reset(41))),
         (GOOD, (pushed(b""), Finish)),
     ];
-    let (address, folder) = (own_address(), Folder::new());
-    let words = format!(
-        "-transfer:5000 -serverexitlimit:{} -connectionfilename:server.csv -errorfilename:errors.txt",
-        cases.len()
-    );
-    let server = start_server(address, &words, &folder);
     let (expected, acts): (Vec<&str>, Vec<Act>) = cases.into_iter().unzip();
-    for (number, one) in acts.into_iter().enumerate() {
-        // Some come in pieces.
-        let piece_bytes = if number % 3 == 0 { usize::MAX } else { 7 };
-        act(TcpStream::connect((address, PORT)).unwrap(), one, piece_bytes);
-        // Each is to have its row before the next.
-        let end = std::time::Instant::now() + crate::fixture::LIMIT;
-        while folder.rows("server.csv").len() <= number {
-            assert!(std::time::Instant::now() < end, "no row {number}");
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-    let ended = server.wait();
-    let results: Vec<_> = folder.rows("server.csv").iter().map(|row| row[8].clone()).collect();
+    let (results, ended, folder) = results_at_server("-pattern:push -transfer:5000", acts);
     assert_eq!(results, expected);
     let failed = expected.iter().filter(|result| **result != GOOD).count();
     assert_eq!((ended.exit_code, ended.totals()), (failed as i32, [3, 2, 6]), "{ended:?}");
@@ -229,7 +239,7 @@ fn ends_with_different_options_fail_as_the_originals_do() {
     assert_eq!((server.exit_code, server.totals()), (1, [0, 0, 1]), "{server:?}");
     let row = &folder.rows("server.csv")[0];
     assert_eq!((&*row[5], &*row[8]), ("100000", TOO_FEW), "{row:?}");
-    let total = |ended: &crate::fixture::Ended, text: &str| ended.stdout.contains(text);
+    let total = |ended: &Ended, text: &str| ended.stdout.contains(text);
     assert!(total(&client, "Total Bytes Recv : 37\n  Total Bytes Sent : 100000\n"), "{client:?}");
     assert!(total(&server, "Total Bytes Recv : 100000\n  Total Bytes Sent : 37\n"), "{server:?}");
     // Where both send, the client takes the server's data for a wrong DONE, or the server the client's for too much.

@@ -117,17 +117,53 @@ pub(crate) fn run_client(address: Ipv4Addr, words: &str, folder: &Folder) -> End
 
 /// Waits until somebody listens on this address (proc(5): /proc/net/tcp).
 pub(crate) fn await_listener(address: SocketAddr) {
-    let SocketAddr::V4(address) = address else { panic!("an address of IPv4") };
-    let number = u32::from_ne_bytes(address.ip().octets());
-    let shown = format!(" {number:08X}:{:04X} 00000000:0000 0A ", address.port());
-    let end = Instant::now() + LIMIT;
-    while !fs::read_to_string("/proc/net/tcp").unwrap().contains(&shown) {
+    await_socket(address, "tcp", "0A");
+}
+
+/// Waits until somebody has a socket for datagrams on this address (proc(5): /proc/net/udp).
+pub(crate) fn await_datagrams(address: SocketAddr) {
+    await_socket(address, "udp", "07");
+}
+
+fn await_socket(address: SocketAddr, kind: &str, state: &str) {
+    // Words of four bytes in this machine's order.
+    let words = |bytes: &[u8]| {
+        let words = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap()));
+        words.map(|word| format!("{word:08X}")).collect::<String>()
+    };
+    let (number, version) = match address {
+        SocketAddr::V4(address) => (words(&address.ip().octets()), ""),
+        SocketAddr::V6(address) => (words(&address.ip().octets()), "6"),
+    };
+    let nobody = "0".repeat(number.len());
+    let shown = format!(" {number}:{:04X} {nobody}:0000 {state} ", address.port());
+    let (file, end) = (format!("/proc/net/{kind}{version}"), Instant::now() + LIMIT);
+    while !fs::read_to_string(&file).unwrap().contains(&shown) {
         assert!(Instant::now() < end, "nobody listens on {address}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 impl Running {
+    /// Memory that it has resident (proc(5): VmRSS), bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        1024 * resident.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    }
+
+    /// The processors that each of its threads may run on (proc(5): Cpus_allowed_list).
+    pub(crate) fn thread_processors(&self) -> Vec<String> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let status =
+            threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("status")));
+        let allowed = |status: &String| {
+            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            list.map(|list| list.trim().to_owned())
+        };
+        status.flatten().filter_map(|status| allowed(&status)).collect()
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> Ended {
         let end = Instant::now() + LIMIT;

@@ -1,15 +1,16 @@
 //! Peers that want a server to fail, and ports that somebody else has.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use crate::fixture::{
-    Folder, PORT, await_listener, own_address, start, start_command, start_server,
+    Folder, PORT, await_lines, await_listener, own_address, run_client, start, start_command,
+    start_server,
 };
-use crate::peer::be_client;
+use crate::peer::{be_client, data};
 
 const TURNS: [(u64, u64); 1] = [(1000, 0)];
 
@@ -74,4 +75,35 @@ fn local_ports_that_are_all_taken_are_tried_again() {
     assert_eq!((client.exit_code, client.totals()), (0, [1, 0, 0]), "{client:?}");
     assert!(client.stdout.contains(&format!("[{own}:22222 - ")), "{client:?}");
     assert_eq!(server.wait().exit_code, 0);
+}
+
+#[test]
+fn peers_that_never_read_cost_a_server_no_memory_and_keep_nobody_out() {
+    // What a peer sends of a connection.
+    for (pattern, bytes) in [("pull", 0), ("duplex", 4_000_000)] {
+        let (address, folder) = (own_address(), Folder::new());
+        // More than the kernel holds of a connection.
+        let words = format!("-pattern:{pattern} -transfer:8000000");
+        let own = "-sendbufvalue:100000 -connectionfilename:s.csv -consoleverbosity:0";
+        let server = start_server(address, &format!("{words} {own}"), &folder);
+        let client = format!("{words} -connections:4 -iterations:2");
+        assert_eq!(run_client(address, &client, &folder).totals(), [8, 0, 0]);
+        let before_bytes = server.resident_bytes();
+        let sent = data(0, bytes);
+        let crowd = (0..20).map(|_| {
+            let mut peer = TcpStream::connect((address, PORT)).unwrap();
+            peer.read_exact(&mut [0; 37]).unwrap();
+            peer.write_all(&sent).unwrap();
+            peer
+        });
+        let crowd: Vec<_> = crowd.collect();
+        assert_eq!(run_client(address, &client, &folder).totals(), [8, 0, 0]);
+        let more_bytes = server.resident_bytes().saturating_sub(before_bytes);
+        assert!(more_bytes < 20 << 20, "{pattern}: {more_bytes} bytes more");
+        // What they have not read is lost: their ends are resets.
+        drop(crowd);
+        await_lines(&folder.path("s.csv"), "10054", 20);
+        let ended = server.interrupt();
+        assert_eq!(ended.totals(), [16, 20, 0], "{pattern}: {ended:?}");
+    }
 }

@@ -11,8 +11,12 @@
 mod corruption;
 mod endings;
 mod faults;
+mod faults_both_ways;
 mod fixture;
 mod hostile;
+mod hostile_streams;
+mod mutants;
+mod options;
 mod output;
 mod pairs;
 mod peer;
