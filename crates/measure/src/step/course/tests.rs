@@ -249,3 +249,147 @@ fn each_way_has_its_own_place_in_the_pattern() {
     assert_eq!((there.send_position(), there.receive_position()), (800, 807));
     assert_eq!((here.send_position(), here.receive_position()), (807, 800));
 }
+
+/// Bytes of a slice of a tenth of a second, in milliseconds.
+const SLICE_BYTES: u64 = 1000;
+const SLICE_MS: u64 = 100;
+
+/// A connection with a rate of 1,000 bytes in each slice, by a clock that a test sets.
+struct Paced {
+    life: Life,
+    course: Course,
+}
+
+impl Paced {
+    fn new(unit: Size) -> Self {
+        let slice_ns = SLICE_MS * 1_000_000;
+        let pace = LifePace::Rate { bytes_per_s: Size::Fixed(10 * SLICE_BYTES), slice_ns };
+        let steps = [LifeStep::Send { bytes: Size::Fixed(u64::MAX) }];
+        let life = Life { pace: Some(pace), unit_bytes: Some(unit), ..life(&steps) };
+        Self { course: Course::new(&life, 0, 3), life }
+    }
+
+    /// Asks for a send at this time, in milliseconds from the first: when it leaves, and its bytes.
+    fn send(&mut self, asked_ms: u64) -> (u64, u64) {
+        let mut now_ns = SECOND_NS + asked_ms * 1_000_000;
+        loop {
+            match self.course.poll_move(&self.life, now_ns) {
+                Move::Transfer { send_bytes: 0, resumes_ns: Some(due_ns), .. } => {
+                    assert!(due_ns > now_ns, "the clock goes forward");
+                    now_ns = due_ns;
+                }
+                Move::Transfer { send_bytes, resumes_ns: None, .. } => {
+                    self.course.record_sent(&self.life, send_bytes);
+                    return ((now_ns - SECOND_NS) / 1_000_000, send_bytes);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// When sends of so many bytes leave that are asked for at these times.
+fn leave(unit: u64, asked_ms: &[u64]) -> Vec<u64> {
+    let (mut paced, mut left_ms) = (Paced::new(Size::Fixed(unit)), 0);
+    let times = asked_ms.iter().map(|asked_ms| {
+        // None is asked for before the one before it has left.
+        left_ms = paced.send(left_ms.max(*asked_ms)).0;
+        left_ms
+    });
+    times.collect()
+}
+
+#[test]
+fn a_send_of_a_whole_slice_waits_for_the_next_slice_and_not_longer() {
+    // Before, on, and a slice after its time.
+    assert_eq!(leave(1000, &[0, 50, 199]), [0, 100, 200]);
+    assert_eq!(leave(1000, &[0, 99, 200, 300]), [0, 100, 200, 300]);
+    assert_eq!(leave(1000, &[0, 250, 260, 350]), [0, 250, 300, 400]);
+    // Slices in which nothing was sent are lost.
+    assert_eq!(leave(1000, &[0, 950, 950, 950]), [0, 950, 1000, 1100]);
+}
+
+#[test]
+fn sends_of_a_part_of_a_slice_leave_at_once_until_it_is_used_up() {
+    assert_eq!(leave(500, &[0, 0, 0, 100, 100]), [0, 0, 100, 100, 200]);
+    assert_eq!(leave(500, &[0, 99, 99, 199, 199]), [0, 99, 100, 199, 200]);
+    // The last send may go beyond its slice, and what is beyond is taken from the next one.
+    assert_eq!(leave(400, &[0; 8]), [0, 0, 0, 100, 100, 200, 200, 200]);
+    assert_eq!(
+        leave(400, &[0, 0, 0, 150, 150, 150, 500, 500, 500, 500])[3..],
+        [150, 150, 200, 500, 500, 500, 600]
+    );
+}
+
+#[test]
+fn sends_longer_than_a_slice_take_from_the_slices_after_it() {
+    assert_eq!(leave(2000, &[0, 0, 0]), [0, 200, 400]);
+    assert_eq!(leave(3000, &[0, 0, 0]), [0, 300, 600]);
+    assert_eq!(leave(1500, &[0; 5]), [0, 100, 300, 400, 600]);
+    // A slice before its time, on it, and a slice after it.
+    assert_eq!(leave(3000, &[0, 200, 600]), [0, 300, 600]);
+    assert_eq!(leave(3000, &[0, 300, 700, 700]), [0, 300, 700, 1000]);
+    assert_eq!(leave(3000, &[0, 400, 400]), [0, 400, 700]);
+}
+
+#[test]
+fn late_requests_never_have_more_leave_than_the_rate_lets() {
+    let mut state = 9;
+    for _ in 0..200 {
+        let high_bytes = 1 + next_word(&mut state) % (4 * SLICE_BYTES);
+        let mut paced = Paced::new(Size::Range { low_bytes: 1, high_bytes });
+        let latest_ms = next_word(&mut state) % (8 * SLICE_MS);
+        let (mut left_ms, mut before_bytes) = (0, 0);
+        for number in 0..500 {
+            let late_ms = if number == 0 { 0 } else { next_word(&mut state) % (latest_ms + 1) };
+            let (now_ms, bytes) = paced.send(left_ms + late_ms);
+            // What left before fits in the slices that were begun by now.
+            let slices = now_ms / SLICE_MS + 1;
+            assert!(before_bytes < slices * SLICE_BYTES, "{before_bytes} until {now_ms} ms");
+            (left_ms, before_bytes) = (now_ms, before_bytes + bytes);
+        }
+    }
+}
+
+#[test]
+fn sends_leave_when_the_originals_do_where_none_is_late() {
+    let mut state = 5;
+    for _ in 0..100 {
+        let unit = 1 + next_word(&mut state) % (4 * SLICE_BYTES);
+        let mut paced = Paced::new(Size::Fixed(unit));
+        // The original's rule: what is used of a slice, and when that slice began.
+        let (mut used, mut began_ms, mut now_ms) = (0, 0, 0);
+        for _ in 0..200 {
+            let asked_ms = now_ms;
+            if used >= SLICE_BYTES {
+                let slices = used / SLICE_BYTES;
+                used -= slices * SLICE_BYTES;
+                now_ms = (began_ms + SLICE_MS).max(now_ms) + (slices - 1) * SLICE_MS;
+                began_ms += slices * SLICE_MS;
+            }
+            used += unit;
+            assert_eq!(paced.send(asked_ms).0, now_ms, "{unit} bytes");
+        }
+    }
+}
+
+#[test]
+fn receives_and_a_life_without_a_pace_never_wait() {
+    let receives = life(&[LifeStep::Receive { bytes: Size::Fixed(10_000) }]);
+    let slice_ns = SLICE_MS * 1_000_000;
+    let pace = Some(LifePace::Rate { bytes_per_s: Size::Fixed(1), slice_ns });
+    let sends = life(&[LifeStep::Send { bytes: Size::Fixed(10_000) }]);
+    for life in [Life { pace, ..receives }, Life { unit_bytes: Some(Size::Fixed(10)), ..sends }] {
+        let mut course = Course::new(&life, 0, 0);
+        for _ in 0..100 {
+            let Move::Transfer { send_bytes, receive_bytes, resumes_ns } =
+                course.poll_move(&life, SECOND_NS)
+            else {
+                panic!()
+            };
+            assert!(send_bytes + receive_bytes > 0 && resumes_ns.is_none());
+            course.record_sent(&life, send_bytes.min(10));
+            course.record_received(&life, receive_bytes.min(10));
+        }
+    }
+}
