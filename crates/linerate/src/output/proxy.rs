@@ -155,7 +155,7 @@ mod tests {
         let text = line.refresh(now, &mut before, &totals());
         assert_eq!(
             text.trim_start_matches(CLEAR),
-            "2 connections  8 Mbit/s to the target  40 kbit/s to clients  70 B waiting  0 + 3 packets lost"
+            "2 connections  8.00 Mbit/s to the target  40.0 kbit/s to clients  70 B waiting  0 + 3 packets lost"
         );
         assert_eq!(line.refresh(now + EVERY / 2, &mut before, &totals()), "");
         let text = line.refresh(now + EVERY, &mut before, &totals());
@@ -167,7 +167,7 @@ mod tests {
     fn the_summary_has_both_directions() {
         let text = render_proxy_summary(&totals(), Duration::from_secs(2));
         assert!(text.contains("12 connections, 0 refused, 1 failed at the target, 20 streams"));
-        assert!(text.contains("4 Mbit/s") && text.contains("20 kbit/s"), "{text}");
+        assert!(text.contains("4.00 Mbit/s") && text.contains("20.0 kbit/s"), "{text}");
         assert!(!text.contains("datagrams"));
     }
 }
