@@ -87,19 +87,23 @@ fn plans_of_many_flows_over_quic_take_no_memory() {
     assert_idle(&server, idle, Duration::from_secs(5));
 }
 
-/// What flows took goes back to the system when they have gone.
+/// What flows took goes back to the system when they have gone. How much of it lies between pieces that are still in
+/// use is chance, so that a load may be repeated; what never goes back would add up.
 #[test]
 fn memory_of_many_flows_goes_back_to_the_system() {
     let server = Server::start("");
     server.measure("rr --quic --count 5").document(0);
     let idle = Held::by_idle(&server);
-    let many =
-        server.start_client("rr --quic --streams 20 --flows 3000 --idle-timeout 60s --time 2s");
-    many.finish().document(0);
     let grown = || Held::by(server.pid()).resident_bytes.saturating_sub(idle.resident_bytes);
-    let peak = server.peak_bytes().unwrap().saturating_sub(idle.resident_bytes);
-    assert!(peak > 8 << 20, "{peak} bytes at most");
-    let back = holds_within(Duration::from_secs(10), || grown() < peak / 2);
+    let mut peak = 0;
+    let back = (0..4).any(|_| {
+        let many =
+            server.start_client("rr --quic --streams 20 --flows 3000 --idle-timeout 60s --time 2s");
+        many.finish().document(0);
+        peak = server.peak_bytes().unwrap().saturating_sub(idle.resident_bytes);
+        assert!(peak > 8 << 20, "{peak} bytes at most");
+        holds_within(Duration::from_secs(6), || grown() < peak / 2)
+    });
     assert!(back, "{} of {peak} bytes are still held", grown());
 }
 
