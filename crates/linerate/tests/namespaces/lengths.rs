@@ -13,9 +13,9 @@ fn quic<'a>(run: &'a Document, role: &str, flow: usize) -> &'a Value {
 }
 
 /// What each end has found over IPv4 and over IPv6.
-fn found(network: &Network) -> Vec<[u64; 2]> {
+fn found(network: &Network, time: &str) -> Vec<[u64; 2]> {
     let server = Server::start(network);
-    let words = ["stream", "--quic", "--both", "--rate", "20M", "--time", "500ms"];
+    let words = ["stream", "--quic", "--both", "--rate", "20M", "--time", time];
     let runs = [server.start_client(&words), server.start_client_v6(&words)];
     let runs = runs.map(|client| client.finish().document);
     let bytes = |run: &Document| {
@@ -25,15 +25,23 @@ fn found(network: &Network) -> Vec<[u64; 2]> {
     runs.iter().map(bytes).collect()
 }
 
+/// A search that a busy machine slows down gets more time.
+fn assert_found(network: &Network, expected: [[u64; 2]; 2]) {
+    let first = found(network, "500ms");
+    if first != expected {
+        assert_eq!(found(network, "4s"), expected, "first {first:?}");
+    }
+}
+
 #[test]
 fn quic_finds_what_the_link_carries() {
     in_network(|network| {
-        assert_eq!(found(network), [[1_472; 2], [1_452; 2]]);
+        assert_found(network, [[1_472; 2], [1_452; 2]]);
         network.set_mtu(9_000);
-        assert_eq!(found(network), [[8_972; 2], [8_952; 2]]);
+        assert_found(network, [[8_972; 2], [8_952; 2]]);
         // No frame is taken to be longer than that.
         network.set_mtu(20_000);
-        assert_eq!(found(network), [[8_972; 2], [8_952; 2]]);
+        assert_found(network, [[8_972; 2], [8_952; 2]]);
     });
 }
 
