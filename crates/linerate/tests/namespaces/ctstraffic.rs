@@ -214,6 +214,8 @@ fn a_stream_over_a_link_that_is_too_slow_counts_every_frame_once() {
 #[test]
 fn a_stream_outlives_a_link_that_goes_down_and_counts_what_it_missed() {
     in_network(|network| {
+        // Where the kernel forgets the receiver's address with the link, it keeps 35 frames until it has it again.
+        network.keep_server_neighbor();
         let stream = format!("{STREAM} -streamlength:4");
         let words = format!("{stream} --max-rate:100000000 -serverexitlimit:1");
         let mut server = End::serve(&network.client, CLIENT_V4, &words);

@@ -163,6 +163,15 @@ impl Network {
         run(&["ip", "-n", &self.client, "addr", "add", address, "dev", CLIENT_DEVICE]).unwrap();
     }
 
+    /// Has the client's kernel keep the link address of the server's device, whatever becomes of the link.
+    pub(crate) fn keep_server_neighbor(&self) {
+        let file = format!("/sys/class/net/{SERVER_DEVICE}/address");
+        let address = run(&["ip", "netns", "exec", &self.server, "cat", &file]).unwrap();
+        let entry = ["ip", "-n", &self.client, "neigh", "replace", SERVER_V4, "dev", CLIENT_DEVICE];
+        let kept = ["lladdr", address.trim(), "nud", "permanent"];
+        run(&[&entry[..], &kept[..]].concat()).unwrap();
+    }
+
     /// Takes the server's device down, or up again.
     pub(crate) fn set_server_link(&self, state: &str) {
         run(&["ip", "-n", &self.server, "link", "set", SERVER_DEVICE, state]).unwrap();
