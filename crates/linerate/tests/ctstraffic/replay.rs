@@ -237,15 +237,15 @@ fn a_reset_after_done_is_a_success_at_both_ends() {
 #[test]
 fn bursts_pause_where_the_originals_do() {
     let words = "-transfer:20000 -buffer:1000 -burstcount:4 -burstdelay:200";
+    let begun = Instant::now();
     let (client, server, came) = replay(&BURSTS, words, "");
     told(&client, 41, 20_000);
     told(&server, 20_000, 41);
-    // The fourth send waits, and then every fourth one after it.
-    for late in [3, 7, 11, 15, 19] {
-        let pause = came[late] - came[late - 1];
-        assert!(pause >= Duration::from_millis(150), "{pause:?} before segment {late}");
+    // The fourth send waits, and then every fourth one after it. A busy machine only makes segments later.
+    for (pauses, late) in (1..).zip([3, 7, 11, 15, 19]) {
+        let after = came[late] - begun;
+        assert!(after >= pauses * Duration::from_millis(190), "{after:?} before segment {late}");
     }
-    assert!(came[19] - came[0] >= Duration::from_millis(950), "{:?}", came[19] - came[0]);
 }
 
 /// `-transfer:3000001`, with two connections twice: the figures that the original printed.
