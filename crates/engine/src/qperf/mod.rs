@@ -15,7 +15,7 @@ mod server;
 pub use client::{ClientEvent, Report, run_client};
 pub use counts::{Counts, Interval};
 pub use plan::{ClientPlan, QuicPlan, ServerPlan};
-pub use server::{Close, Server, ServerEvent};
+pub use server::{Server, ServerEvent};
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
-use linerate_wire::qperf::FILL;
+use linerate_wire::qperf::{Close, FILL};
 use linerate_wire::visible::visible_line;
 
 use super::binding::{Binding, Request};
@@ -24,49 +24,18 @@ const FILL_BYTES: usize = 512 << 10;
 /// How long the last words may take to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Why a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Close {
-    /// The client's transport closed it (frame 0x1c of RFC 9000, section 19.19).
-    Transport {
-        /// The error code.
-        code: u64,
-        /// The type of the frame that was to blame, 0 if none.
-        frame: u64,
-        /// The client's words, a line of them that can be shown.
-        reason: String,
-    },
-    /// The client's application did (frame 0x1d).
-    Application {
-        /// The error code.
-        code: u64,
-        /// Likewise.
-        reason: String,
-    },
-    /// The client's machine knows nothing of it.
-    Reset,
-    /// Nothing came for as long as a connection may be idle.
-    Idle,
-    /// This server was stopped.
-    Stopped,
-    /// Anything else, in words.
-    Other(String),
-}
-
-impl Close {
-    fn of(cause: Cause) -> Self {
-        let words = |reason: &[u8]| visible_line(&String::from_utf8_lossy(reason));
-        match (cause.close, cause.kind) {
-            (Some(close), _) => match close.frame {
-                Some(frame) => {
-                    Self::Transport { code: close.code, frame, reason: words(&close.reason) }
-                }
-                None => Self::Application { code: close.code, reason: words(&close.reason) },
-            },
-            (None, std::io::ErrorKind::TimedOut) => Self::Idle,
-            (None, std::io::ErrorKind::ConnectionReset) => Self::Reset,
-            (None, _) => Self::Other(cause.text),
-        }
+fn close_of(cause: Cause) -> Close {
+    let words = |reason: &[u8]| visible_line(&String::from_utf8_lossy(reason));
+    match (cause.close, cause.kind) {
+        (Some(close), _) => match close.frame {
+            Some(frame) => {
+                Close::Transport { code: close.code, frame, reason: words(&close.reason) }
+            }
+            None => Close::Application { code: close.code, reason: words(&close.reason) },
+        },
+        (None, std::io::ErrorKind::TimedOut) => Close::Idle,
+        (None, std::io::ErrorKind::ConnectionReset) => Close::Reset,
+        (None, _) => Close::Other(cause.text),
     }
 }
 
@@ -283,7 +252,7 @@ impl Worker {
             }
             Event::Closed(cause) => {
                 if let Some(binding) = self.bindings.remove(&link) {
-                    self.tell_closed(&binding, Close::of(cause));
+                    self.tell_closed(&binding, close_of(cause));
                 }
             }
             Event::Incoming(_)

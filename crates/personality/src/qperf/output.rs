@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use linerate_wire::qperf::Close;
+
 use super::options::{Options, Role};
 
 /// A number with so many significant digits and no zeros behind them, as C's `%g`, but never with an
@@ -165,49 +167,21 @@ pub fn render_sent(style: Style, number: u64, interval: &Interval, window_bytes:
     )
 }
 
-/// Why a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Close {
-    /// The peer's transport closed it (frame 0x1c).
-    Transport {
-        /// The error code.
-        code: u64,
-        /// The type of the frame that was to blame, 0 if none.
-        frame: u64,
-        /// The peer's words, without control characters.
-        reason: String,
-    },
-    /// The peer's application did (frame 0x1d).
-    Application {
-        /// The error code.
-        code: u64,
-        /// Likewise.
-        reason: String,
-    },
-    /// The peer knows nothing of it.
-    Reset,
-    /// Nothing came for as long as a connection may be idle.
-    Idle,
-    /// Anything else, in words.
-    Other(String),
-}
-
-impl Close {
-    /// How it ended: by the remote end, or not.
-    pub fn render(&self) -> String {
-        match self {
-            Self::Transport { code, frame, reason } => {
-                format!(
-                    "closed by remote: transport close: code={code:#x}; frame={frame}; reason={reason}"
-                )
-            }
-            Self::Application { code, reason } => {
-                format!("closed by remote: application close: code={code:#x}; reason={reason}")
-            }
-            Self::Reset => "closed by remote: stateless reset".to_owned(),
-            Self::Idle => "closed: idle timeout".to_owned(),
-            Self::Other(why) => format!("closed: {why}"),
+/// How a connection ended: by the remote end, or not.
+fn render_close(close: &Close) -> String {
+    match close {
+        Close::Transport { code, frame, reason } => {
+            format!(
+                "closed by remote: transport close: code={code:#x}; frame={frame}; reason={reason}"
+            )
         }
+        Close::Application { code, reason } => {
+            format!("closed by remote: application close: code={code:#x}; reason={reason}")
+        }
+        Close::Reset => "closed by remote: stateless reset".to_owned(),
+        Close::Idle => "closed: idle timeout".to_owned(),
+        Close::Stopped => "closed: the server was stopped".to_owned(),
+        Close::Other(why) => format!("closed: {why}"),
     }
 }
 
@@ -224,7 +198,7 @@ pub fn render_target_connected(number: u64, target: &str) -> String {
 
 /// One connection of a proxy's pair has ended.
 pub fn render_binding_closed(number: u64, close: &Close) -> String {
-    format!("binding {number} {}\nbinding {number} closed\n", close.render())
+    format!("binding {number} {}\nbinding {number} closed\n", render_close(close))
 }
 
 /// All that a proxy's connection sent.

@@ -6,7 +6,10 @@
 //!
 //! `docs/compat/qperf.md` tells what the original does and where we differ.
 
+mod close;
 pub mod download;
+
+pub use close::Close;
 
 /// What a client sends, and then the end of its sending.
 pub const REQUEST: &[u8] = b"qperf start sending";

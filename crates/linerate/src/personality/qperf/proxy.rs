@@ -11,10 +11,11 @@ use linerate_engine::relay::{
 };
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output::{
-    Close, Counts, Interval, Style, render_accepted, render_accepted_in, render_binding_closed,
+    Counts, Interval, Style, render_accepted, render_accepted_in, render_binding_closed,
     render_binding_removed, render_connection_total, render_sent, render_start,
     render_stream_opened, render_target_connected,
 };
+use linerate_wire::qperf::Close;
 use linerate_wire::visible::visible_line;
 
 use super::{Failure, plan};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_engine::event::{Cancel, Observe, TestEnding, TestObserver};
-use linerate_engine::qperf::{Close, Counts, Interval, Report, ServerEvent};
+use linerate_engine::qperf::{Counts, Interval, Report, ServerEvent};
 use linerate_measure::run::{Draft, exit};
 use linerate_measure::sample::Traffic;
 use linerate_measure::{
@@ -15,6 +15,7 @@ use linerate_measure::{
 use linerate_personality::qperf::flags::TABLE;
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output;
+use linerate_wire::qperf::Close;
 
 use super::{Failure, NAME, plan};
 use crate::personality::recorder::{Recorder, ServedDialect, ServerRecorder};

@@ -5,11 +5,11 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use linerate_engine::event::Cancel;
-use linerate_engine::qperf::{self, Server, ServerEvent};
+use linerate_engine::qperf::{Server, ServerEvent};
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output::{
-    Close, Style, render_accepted, render_accepted_in, render_closed, render_requested,
-    render_sent, render_start, render_stream_opened,
+    Style, render_accepted, render_accepted_in, render_closed, render_requested, render_sent,
+    render_start, render_stream_opened,
 };
 
 use super::record::{ServerRecords, counts, interval, server_recorder};
@@ -67,21 +67,10 @@ fn tell(event: ServerEvent, style: Style, records: &mut ServerRecords) {
             say(&render_sent(style, *number, &interval(over), *window_bytes));
         }
         ServerEvent::Closed { number, close, total, .. } => {
-            say(&render_closed(*number, &close_of(close), counts(*total)));
+            say(&render_closed(*number, close, counts(*total)));
         }
         ServerEvent::FileFault(why) => complain(why),
         ServerEvent::Broken(why) => narrate(&format!("qperf: the server can't go on: {why}\n")),
     }
     records.record(&event);
-}
-
-fn close_of(close: &qperf::Close) -> Close {
-    match close.clone() {
-        qperf::Close::Transport { code, frame, reason } => Close::Transport { code, frame, reason },
-        qperf::Close::Application { code, reason } => Close::Application { code, reason },
-        qperf::Close::Reset => Close::Reset,
-        qperf::Close::Idle => Close::Idle,
-        qperf::Close::Stopped => Close::Other("the server was stopped".to_owned()),
-        qperf::Close::Other(why) => Close::Other(why),
-    }
 }
