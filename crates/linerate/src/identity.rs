@@ -8,6 +8,8 @@ use std::path::Path;
 use linerate_engine::access::Identity;
 use pem::Pem;
 
+use crate::args::IdentityArgs;
+use crate::certificates::read_identity;
 use crate::state_directory::{FileBeside, create_private, state_directory};
 
 /// The file's name in its directory.
@@ -21,6 +23,19 @@ pub struct Kept {
     pub note: Option<String>,
 }
 
+/// The identity that the flags name: a certificate from elsewhere, or a kept one.
+///
+/// # Errors
+/// As [`read_identity`] and [`server_identity`].
+pub fn identity_of(flags: &IdentityArgs) -> Result<Kept, String> {
+    match flags.cert.as_deref().zip(flags.key.as_deref()) {
+        Some((certificates, key)) => {
+            read_identity(certificates, key).map(|identity| Kept { identity, note: None })
+        }
+        None => server_identity(flags.identity.as_deref()),
+    }
+}
+
 /// The identity kept in `directory`, or in the user's state directory where none is named; made
 /// if there is none yet. Where the user's own directory can't be written the identity is
 /// thrown away at the end, and the note says so.
@@ -28,7 +43,7 @@ pub struct Kept {
 /// # Errors
 /// Where a file is there that can't be read or isn't an identity, where a named directory can't
 /// be written, and where no key can be made.
-pub fn server_identity(directory: Option<&Path>) -> Result<Kept, String> {
+fn server_identity(directory: Option<&Path>) -> Result<Kept, String> {
     if let Some(directory) = directory {
         return load_or_create(directory).map_err(Trouble::into_text);
     }

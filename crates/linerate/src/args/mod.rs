@@ -3,6 +3,7 @@
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
 mod connect;
+mod identity;
 mod link;
 mod load;
 mod media;
@@ -13,6 +14,7 @@ mod serve;
 pub mod values;
 
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
+pub use identity::IdentityArgs;
 pub use link::LinkArgs;
 pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use linerate_measure::plan::LocalAddress;
 
-use super::values;
+use super::{IdentityArgs, values};
 
 /// The flags of `proxy`.
 #[derive(Args, Debug)]
@@ -55,21 +55,9 @@ pub struct ProxyArgs {
     /// The protocol that TLS names on both connections (ALPN), such as h3 [default: none]
     #[arg(long, value_name = "NAME")]
     pub alpn: Option<String>,
-    /// Where the proxy's own key is kept [default: ~/.local/state/linerate, the key of `serve`]
-    #[arg(long, value_name = "DIR", hide_short_help = true)]
-    pub identity: Option<PathBuf>,
-    /// Certificate (PEM), followed by those that vouch for it [default: the proxy's own key]
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "key",
-        conflicts_with = "identity",
-        hide_short_help = true
-    )]
-    pub cert: Option<PathBuf>,
-    /// The private key of --cert, in PEM
-    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
-    pub key: Option<PathBuf>,
+    /// The key and certificate that clients see.
+    #[command(flatten)]
+    pub identity: IdentityArgs,
     /// Authority (PEM) that must vouch for the target's certificate and name [default: any certificate]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate_measure::plan::LocalAddress;
 
-use super::values;
+use super::{IdentityArgs, values};
 use crate::cpus::Cpus;
 
 /// The flags of `serve`.
@@ -55,21 +55,9 @@ pub struct ServeArgs {
     /// Admit only clients that hold the key in FILE (any 1 to 4096 bytes)
     #[arg(long, value_name = "FILE")]
     pub require_key: Option<PathBuf>,
-    /// Where the server's own key is kept [default: ~/.local/state/linerate]
-    #[arg(long, value_name = "DIR", hide_short_help = true)]
-    pub identity: Option<PathBuf>,
-    /// Certificate (PEM), followed by those that vouch for it [default: the server's own key]
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "key",
-        conflicts_with = "identity",
-        hide_short_help = true
-    )]
-    pub cert: Option<PathBuf>,
-    /// The private key of --cert, in PEM
-    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
-    pub key: Option<PathBuf>,
+    /// The key and certificate that clients see.
+    #[command(flatten)]
+    pub identity: IdentityArgs,
     /// Print records as they happen, a line of JSON each
     #[arg(long, hide_short_help = true)]
     pub ndjson: bool,

@@ -13,8 +13,8 @@ use linerate_measure::run::exit;
 
 use super::{Failure, await_file};
 use crate::args::{ProxyArgs, ProxyCongestionName};
-use crate::certificates::{read_authority, read_identity};
-use crate::identity::{Kept, server_identity};
+use crate::certificates::read_authority;
+use crate::identity::identity_of;
 use crate::output::{
     ProxyLine, narrate, render_proxy_begin, render_proxy_event, render_proxy_summary,
 };
@@ -92,15 +92,9 @@ fn plan_of(args: &ProxyArgs, cancel: &Cancel) -> Result<ProxyPlan, Failure> {
 }
 
 fn sides_of(args: &ProxyArgs, target_name: String, cancel: &Cancel) -> Result<QuicSides, Failure> {
-    let (directory, ca) = (args.identity.clone(), args.ca.clone());
-    let elsewhere = args.cert.clone().zip(args.key.clone());
+    let (flags, ca) = (args.identity.clone(), args.ca.clone());
     let (kept, authority) = await_file(cancel, move || {
-        let kept = match &elsewhere {
-            Some((certificates, key)) => {
-                read_identity(certificates, key).map(|identity| Kept { identity, note: None })
-            }
-            None => server_identity(directory.as_deref()),
-        };
+        let kept = identity_of(&flags);
         let authority = ca.as_deref().map(read_authority).transpose();
         Ok((kept.map_err(Failure::here)?, authority.map_err(Failure::here)?))
     })?;

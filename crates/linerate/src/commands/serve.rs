@@ -9,8 +9,7 @@ use linerate_measure::run::exit;
 
 use super::{Failure, await_file};
 use crate::args::ServeArgs;
-use crate::certificates::read_identity;
-use crate::identity::{Kept, server_identity};
+use crate::identity::identity_of;
 use crate::output::{NdjsonPrinter, Printer, ServerLog, narrate};
 use crate::shared_key::read_shared_key;
 use crate::start_time::utc_now_ns;
@@ -54,16 +53,10 @@ pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
 }
 
 fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure> {
-    let (shared, directory) = (args.require_key.clone(), args.identity.clone());
-    let elsewhere = args.cert.clone().zip(args.key.clone());
+    let (shared, flags) = (args.require_key.clone(), args.identity.clone());
     let (shared_key, kept) = await_file(cancel, move || {
         let shared_key = shared.as_deref().map(read_shared_key).transpose();
-        let kept = match &elsewhere {
-            Some((certificates, key)) => {
-                read_identity(certificates, key).map(|identity| Kept { identity, note: None })
-            }
-            None => server_identity(directory.as_deref()),
-        };
+        let kept = identity_of(&flags);
         Ok((shared_key.map_err(Failure::here)?, kept.map_err(Failure::here)?))
     })?;
     if let Some(note) = kept.note.filter(|_| !args.quiet) {
