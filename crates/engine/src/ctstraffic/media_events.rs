@@ -129,11 +129,14 @@ pub(super) fn with_events(
     let queue = &Queue::default();
     std::thread::scope(|scope| {
         let body = move || {
-            let _on_any_processor_at_worst = pin_to(cpus);
             // Frames are due at fractions of a millisecond; the default slack of 50 us is too coarse.
             let _coarser_at_worst =
                 rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-            run(&Events { sender, queue, lost: Cell::new(0) })
+            let events = Events { sender, queue, lost: Cell::new(0) };
+            if let Err(why) = pin_to(cpus) {
+                events.tell(MediaEvent::Note(why));
+            }
+            run(&events)
         };
         let thread = std::thread::Builder::new().name("streams".into()).spawn_scoped(scope, body);
         let thread = thread.map_err(|error| Error::no_thread(&error))?;

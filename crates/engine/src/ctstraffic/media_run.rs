@@ -1,5 +1,6 @@
 //! What both ends of media streams share: when rows are due, when a run ends, the pause before its end.
 
+use std::thread;
 use std::time::Duration;
 
 use linerate_measure::report::{HostFacts, Waiting};
@@ -98,9 +99,14 @@ pub(super) fn conduct(
     if let Some(pause) = times.pause_at_end.filter(|_| !cancel.requested()) {
         events.tell(MediaEvent::Pausing);
         let until_ns = monotonic_ns().saturating_add(ns(pause));
-        // What is under way goes on meanwhile.
+        // What is under way goes on meanwhile. An end that is done doesn't wait by itself.
         while monotonic_ns() < until_ns && !cancel.requested() {
-            take_turn(&mut end, monotonic_ns(), until_ns);
+            if end.is_done() {
+                let left_ns = until_ns.saturating_sub(monotonic_ns()).min(LOOK_NS);
+                thread::sleep(Duration::from_nanos(left_ns));
+            } else {
+                take_turn(&mut end, monotonic_ns(), until_ns);
+            }
         }
     }
     let now_ns = monotonic_ns();

@@ -150,8 +150,9 @@ impl<'a> MediaServer<'a> {
         datagram.extend_from_slice(
             Reference::new(longest).part(0, longest.saturating_sub(HEADER_BYTES)),
         );
-        let most =
-            (TRAIN.most_bytes as usize / longest.max(1)).clamp(1, TRAIN.most_datagrams as usize);
+        // A train may end with a shorter datagram, of which there is no whole one.
+        let most = (TRAIN.most_bytes as usize).div_ceil(longest.max(1));
+        let most = most.clamp(1, TRAIN.most_datagrams as usize);
         Self {
             plan,
             sockets,
@@ -267,7 +268,8 @@ impl<'a> MediaServer<'a> {
                 continue;
             };
             let sent = self.send_frame(&mut stream);
-            let next_ns = stream.sender.next_time();
+            // What this turn left unsent is due as before.
+            let next_ns = stream.unsent.map(|_| due_ns).or_else(|| stream.sender.next_time());
             match (sent, next_ns) {
                 (Ok(()), Some(next_ns)) => self.put_back(index, stream, next_ns),
                 (Ok(()), None) => self.end(index, stream, None),

@@ -92,6 +92,24 @@ fn ends(events: &[MediaEvent]) -> Vec<MediaStreamEnd> {
     events.iter().filter_map(end).collect()
 }
 
+/// Frames whose last train is as long as one call may send: a full train of 46 datagrams, and a shorter one behind it.
+#[test]
+fn trains_that_end_with_a_short_datagram_arrive_whole() {
+    let shape = StreamShape::derive(13_000_000, 25, 1, 1_400).unwrap();
+    assert_eq!(shape.frame_bytes, 65_000);
+    let server = Running::start(MediaServerPlan { shape, ..server_plan() });
+    let plan = client_plan(server.address, 1);
+    let receiver = ReceiverSettings {
+        shape,
+        buffered_frames: shape.buffered_frames(1).unwrap(),
+        ..plan.receiver
+    };
+    let (run, _) = run_client(&MediaClientPlan { receiver, ..plan });
+    assert_eq!(run.totals.counts.bits, 25 * 8 * 65_000);
+    assert_eq!(run.totals.counts.completed, 25);
+    server.stop();
+}
+
 /// A socket that plays one end by itself.
 fn peer(address: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(LOOPBACK).unwrap();

@@ -194,8 +194,7 @@ pub(super) fn merge(
             continue;
         };
         latencies.merge(&end.latencies);
-        cpu.user_s += end.cpu.user_s;
-        cpu.system_s += end.cpu.system_s;
+        cpu = cpu.plus(end.cpu);
         waiting.add(&end.waits);
         ran_on_cpus.push(end.on_cpu);
         notes.extend(end.pinning_error);

@@ -77,8 +77,7 @@ impl Cost {
     }
 
     fn add(&mut self, other: Self) {
-        self.cpu.user_s += other.cpu.user_s;
-        self.cpu.system_s += other.cpu.system_s;
+        self.cpu = self.cpu.plus(other.cpu);
         self.waiting.add(&other.waiting);
         self.ran_on_cpus.extend(other.ran_on_cpus);
     }
