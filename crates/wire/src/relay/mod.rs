@@ -55,14 +55,6 @@ pub struct Class {
 }
 
 impl Class {
-    /// All four.
-    pub const ALL: [Self; 4] = [
-        Self { opener: End::Client, one_way: false },
-        Self { opener: End::Target, one_way: false },
-        Self { opener: End::Client, one_way: true },
-        Self { opener: End::Target, one_way: true },
-    ];
-
     /// The class of a stream, by the two lowest bits of its id.
     pub fn of(stream: u64) -> Self {
         let opener = if stream & 1 == 0 { End::Client } else { End::Target };

@@ -31,8 +31,6 @@ pub enum Sink {
 /// What came of moving bytes of a stream from one end to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Bytes that were read.
-    pub read_bytes: usize,
     /// Bytes that were read, now or before, and that the other end has not taken.
     pub held_bytes: usize,
     /// Bytes that the other end has taken, now.

@@ -249,10 +249,9 @@ impl World {
     fn carry(&mut self, from: End, stream: u64, piece_bytes: usize, most_bytes: usize) -> Moved {
         let key = (at(from), stream);
         let (mut source, mut sink) = (Source::More, Sink::Open);
-        let (mut read_bytes, mut taken_bytes) = (0, 0);
+        let mut taken_bytes = 0;
         while taken_bytes < most_bytes && source == Source::More && sink == Sink::Open {
             let held = self.waiting.remove(&key);
-            let is_new = held.is_none();
             let bytes = match held {
                 Some(held) => held,
                 None => {
@@ -261,7 +260,6 @@ impl World {
                     bytes
                 }
             };
-            read_bytes += if is_new { bytes.len() } else { 0 };
             let (taken, state) = self.write(from.other(), stream, &bytes);
             (taken_bytes, sink) = (taken_bytes + taken, state);
             if taken < bytes.len() {
@@ -269,7 +267,7 @@ impl World {
             }
         }
         let held_bytes = self.waiting.get(&key).map_or(0, Vec::len);
-        Moved { read_bytes, held_bytes, taken_bytes, source, sink }
+        Moved { held_bytes, taken_bytes, source, sink }
     }
 
     fn read(&mut self, from: End, stream: u64, most: usize) -> (Vec<u8>, Source) {

@@ -325,7 +325,7 @@ impl Pair {
 
 fn nothing_moved(held_bytes: usize) -> Moved {
     let (source, sink) = (Source::More, Sink::Open);
-    Moved { read_bytes: 0, held_bytes, taken_bytes: 0, source, sink }
+    Moved { held_bytes, taken_bytes: 0, source, sink }
 }
 
 /// Gives one connection what waits of a stream, then pieces that the other has; what is left waits.
@@ -356,7 +356,6 @@ fn carry(
     if moved.sink == Sink::Open {
         let mut has_enough = false;
         let read = source.read_pieces(id, piece_bytes, &mut |piece| {
-            moved.read_bytes += piece.len();
             give(&mut moved, piece);
             has_enough = moved.sink != Sink::Open || moved.taken_bytes >= most_bytes;
             if has_enough { 0 } else { piece_bytes }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use linerate_wire::relay::{Action, Class, End, Limits, Moved, Relay, Sink, Source};
@@ -13,12 +13,16 @@ use socket2::Socket;
 use super::super::admission::Admitted;
 use super::super::counts::Counts;
 
+/// Pieces that a pair carries before others have their turn.
+const MOVES_AT_ONCE: usize = 16;
 /// The one stream of a pair, which both ends have by themselves.
 const STREAM: u64 = 0;
 
 /// A client's connection and the one that carries it on.
 pub(super) struct Pair {
     pub(super) client: SocketAddr,
+    /// Until when the connection to the target must stand.
+    pub(super) due: Instant,
     relay: Relay,
     client_socket: Socket,
     target_socket: Socket,
@@ -33,6 +37,8 @@ pub(super) struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     GoesOn,
+    /// There is more to carry, after others.
+    Unfinished,
     /// Both ends have had their last byte.
     Over,
     /// One connection broke, and the other is broken off, too.
@@ -43,7 +49,7 @@ impl Pair {
     pub(super) fn new(
         client: SocketAddr,
         [client_socket, target_socket]: [Socket; 2],
-        buffer_bytes: usize,
+        (buffer_bytes, due): (usize, Instant),
         counts: Arc<Counts>,
         admitted: Admitted,
     ) -> Self {
@@ -51,6 +57,7 @@ impl Pair {
         relay.handle_established(End::Client);
         Self {
             client,
+            due,
             relay,
             client_socket,
             target_socket,
@@ -98,14 +105,18 @@ impl Pair {
 
     /// Does what the relay wants done.
     pub(super) fn work(&mut self, scratch: &mut [u8]) -> Fate {
-        let mut fate = Fate::GoesOn;
+        let mut moves = 0;
         while let Some(action) = self.relay.poll_action() {
             match action {
                 Action::Accept(class) => {
                     let is_first = class == Class::of(STREAM);
                     self.relay.handle_accepted(class, is_first.then_some(STREAM));
                 }
-                Action::Open(class) => self.relay.handle_opened(class, Some(STREAM)),
+                Action::Open(class) => {
+                    self.relay.handle_opened(class, Some(STREAM));
+                    // A target that speaks first may have done so before.
+                    self.relay.handle_readable(End::Target, STREAM);
+                }
                 Action::Move { from, piece_bytes, most_bytes, .. } => {
                     let moved = self.carry(from, [piece_bytes, most_bytes], scratch);
                     self.counts.end(from).bytes.add(moved.taken_bytes as u64);
@@ -113,6 +124,10 @@ impl Pair {
                         return Fate::Broken;
                     }
                     self.relay.handle_moved(from, STREAM, moved);
+                    moves += 1;
+                    if moves >= MOVES_AT_ONCE {
+                        return Fate::Unfinished;
+                    }
                 }
                 Action::Finish(end, _) => {
                     // Fails only where the connection broke, which the next call tells.
@@ -120,17 +135,14 @@ impl Pair {
                     // The kernel sees to the delivery.
                     self.relay.handle_delivered(end, STREAM);
                     if self.relay.open_streams() == 0 {
-                        fate = Fate::Over;
+                        return Fate::Over;
                     }
                 }
                 Action::Drop(from, _) => self.set_waiting(from, None),
                 Action::Reset(..) | Action::Stop(..) | Action::Flush(_) | Action::Close(..) => {}
             }
-            if fate != Fate::GoesOn {
-                break;
-            }
         }
-        fate
+        Fate::GoesOn
     }
 
     fn set_waiting(&mut self, from: End, piece: Option<Bytes>) {
@@ -158,13 +170,8 @@ impl Pair {
     ) -> Moved {
         let mut waiting = self.take_waiting(from);
         let (source, sink) = (self.socket(from), self.socket(from.other()));
-        let mut moved = Moved {
-            read_bytes: 0,
-            held_bytes: 0,
-            taken_bytes: 0,
-            source: Source::More,
-            sink: Sink::Open,
-        };
+        let mut moved =
+            Moved { held_bytes: 0, taken_bytes: 0, source: Source::More, sink: Sink::Open };
         loop {
             if let Some(piece) = waiting.take() {
                 let mut left = &*piece;
@@ -193,7 +200,6 @@ impl Pair {
                     break;
                 }
             };
-            moved.read_bytes += read;
             let mut left = scratch.get(..read).unwrap_or_default();
             moved.sink = write(sink, &mut left);
             moved.taken_bytes += read - left.len();

@@ -1,6 +1,6 @@
 //! One thread of a proxy of TCP: the pairs of connections whose clients it has accepted.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use linerate_wire::relay::End;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
-use socket2::Socket;
+use socket2::{Socket, TcpKeepalive};
 
 use super::super::counts::Counts;
 use super::super::{ProxyEvent, ProxyPlan, Shared};
@@ -22,6 +22,7 @@ use crate::socket::{Binding, connect_stream};
 
 /// How soon a request to stop is noticed.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// How often what the pairs hold is counted.
 const COUNT_EVERY: Duration = Duration::from_millis(500);
 /// Marks the listener among the events.
@@ -30,6 +31,12 @@ const LISTENER: u64 = u64::MAX;
 const ACCEPTED_AT_ONCE: usize = 64;
 /// How long nobody is accepted where this machine has no descriptor to spare.
 const SHORT: Duration = Duration::from_millis(100);
+/// How long a connection may carry nothing before the kernel asks whether its peer is there, how often it asks then,
+/// and after how many questions without an answer the connection is broken.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(15))
+    .with_retries(4);
 /// Events taken at once.
 const EVENTS: usize = 256;
 /// Bytes that are read at once.
@@ -47,6 +54,8 @@ pub(in super::super) struct Worker {
     /// Pairs whose connection to the target doesn't stand, and until when it may take.
     connecting: VecDeque<(Instant, usize)>,
     scratch: Vec<u8>,
+    /// Pairs that have more to carry, and leave others their turn before.
+    unfinished: BTreeSet<usize>,
     /// No client is accepted before.
     short_until: Option<Instant>,
 }
@@ -58,28 +67,34 @@ impl Worker {
         shared: Shared,
         counts: Arc<Counts>,
     ) -> io::Result<Self> {
-        let poll = epoll::create(CreateFlags::CLOEXEC)?;
-        let interest = EventFlags::IN | EventFlags::EXCLUSIVE;
-        epoll::add(&poll, &*listener, EventData::new_u64(LISTENER), interest)?;
-        Ok(Self {
+        let worker = Self {
             plan: plan.clone(),
             shared,
             counts,
             listener,
-            poll,
+            poll: epoll::create(CreateFlags::CLOEXEC)?,
             pairs: Vec::new(),
             vacant: Vec::new(),
             connecting: VecDeque::new(),
             scratch: vec![0; SCRATCH_BYTES],
+            unfinished: BTreeSet::new(),
             short_until: None,
-        })
+        };
+        worker.listen()?;
+        Ok(worker)
+    }
+
+    fn listen(&self) -> io::Result<()> {
+        let interest = EventFlags::IN | EventFlags::EXCLUSIVE;
+        Ok(epoll::add(&self.poll, &*self.listener, EventData::new_u64(LISTENER), interest)?)
     }
 
     /// Serves until the proxy stops.
     pub(in super::super) fn run(mut self) -> io::Result<()> {
         let (mut counted, mut events) = (Instant::now(), Vec::with_capacity(EVENTS));
         while !self.shared.stop.load(Ordering::Relaxed) {
-            match epoll::wait(&self.poll, spare_capacity(&mut events), Some(&LOOK)) {
+            let at_most = if self.unfinished.is_empty() { &LOOK } else { &NOW };
+            match epoll::wait(&self.poll, spare_capacity(&mut events), Some(at_most)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -89,7 +104,14 @@ impl Worker {
                     place => self.handle_ready(place, event.flags),
                 }
             }
+            for number in std::mem::take(&mut self.unfinished) {
+                self.work(number);
+            }
             self.look_at_connecting();
+            if self.short_until.is_some_and(|until| Instant::now() >= until) {
+                self.short_until = None;
+                self.listen()?;
+            }
             if counted.elapsed() >= COUNT_EVERY {
                 counted = Instant::now();
                 self.count();
@@ -103,9 +125,6 @@ impl Worker {
     }
 
     fn accept_some(&mut self) -> io::Result<()> {
-        if self.short_until.is_some_and(|until| Instant::now() < until) {
-            return Ok(());
-        }
         for _ in 0..ACCEPTED_AT_ONCE {
             match accept(&self.listener)? {
                 Accepted::Client(socket, client) => match self.shared.admission.admit(client) {
@@ -119,6 +138,8 @@ impl Worker {
                 Accepted::Gone => {}
                 Accepted::Empty => return Ok(()),
                 Accepted::Short(_) => {
+                    // A listener that is not emptied would wake this thread at once, again and again.
+                    epoll::delete(&self.poll, &*self.listener)?;
                     self.short_until = Some(Instant::now() + SHORT);
                     return Ok(());
                 }
@@ -141,29 +162,28 @@ impl Worker {
             self.pairs.len() - 1
         });
         let added = connected.and_then(|target_socket| {
-            client_socket.set_nonblocking(true)?;
-            for socket in [&client_socket, &target_socket] {
+            for (end, socket) in (0_u64..).zip([&client_socket, &target_socket]) {
                 socket.set_tcp_nodelay(true)?;
-            }
-            let sockets = [client_socket.try_clone()?, target_socket];
-            for (end, socket) in (0_u64..).zip(&sockets) {
+                socket.set_tcp_keepalive(&KEEPALIVE)?;
                 let data = EventData::new_u64(number as u64 * 2 + end);
                 let interest =
                     EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
                 epoll::add(&self.poll, socket, data, interest)?;
             }
-            Ok(sockets)
+            Ok(target_socket)
         });
         match added {
-            Ok(sockets) => {
+            Ok(target_socket) => {
+                let sockets = [client_socket, target_socket];
+                let due = Instant::now() + self.plan.connect_timeout;
                 let buffer_bytes = self.plan.limits.buffer_bytes as usize;
                 let counts = Arc::clone(&self.counts);
-                let pair = Pair::new(client, sockets, buffer_bytes, counts, admitted);
+                let pair = Pair::new(client, sockets, (buffer_bytes, due), counts, admitted);
                 if let Some(place) = self.pairs.get_mut(number) {
                     *place = Some(pair);
                 }
                 self.counts.open.add(1);
-                self.connecting.push_back((Instant::now() + self.plan.connect_timeout, number));
+                self.connecting.push_back((due, number));
             }
             Err(error) => {
                 self.vacant.push(number);
@@ -192,8 +212,22 @@ impl Worker {
         let ended = EventFlags::HUP | EventFlags::ERR;
         let is_readable = flags.intersects(EventFlags::IN | EventFlags::RDHUP | ended);
         pair.handle_ready(end, is_readable, flags.intersects(EventFlags::OUT | ended));
+        // A connection that was reset may have nothing left to read or write that would tell.
+        let is_reset = flags.contains(EventFlags::ERR);
+        self.work(number);
+        let Some(pair) = self.pairs.get(number).and_then(Option::as_ref) else { return };
+        if is_reset && pair.socket(end).take_error().ok().flatten().is_some() {
+            self.forget(number, true);
+        }
+    }
+
+    fn work(&mut self, number: usize) {
+        let Some(pair) = self.pairs.get_mut(number).and_then(Option::as_mut) else { return };
         match pair.work(&mut self.scratch) {
             Fate::GoesOn => {}
+            Fate::Unfinished => {
+                self.unfinished.insert(number);
+            }
             Fate::Over => self.forget(number, false),
             Fate::Broken => self.forget(number, true),
         }
@@ -211,7 +245,8 @@ impl Worker {
     fn look_at_connecting(&mut self) {
         while let Some((limit, number)) = self.connecting.front().copied() {
             let pair = self.pairs.get(number).and_then(Option::as_ref);
-            let is_connecting = pair.is_some_and(|pair| !pair.is_connected());
+            // The number may be another pair's by now.
+            let is_connecting = pair.is_some_and(|pair| !pair.is_connected() && pair.due == limit);
             if is_connecting && Instant::now() < limit {
                 return;
             }
