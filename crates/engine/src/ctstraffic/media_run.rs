@@ -13,8 +13,7 @@ use super::media_events::Events;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::event::Cancel;
 use crate::probe::MachineTimes;
-use crate::socket::thread_usage;
-use crate::waiting;
+use crate::waiting::CostMark;
 
 /// From so many streams on, an end has a turn every [`TURN_NS`] and not for each frame: a thread that wakes up
 /// 60,000 times a second does little else.
@@ -66,7 +65,7 @@ pub(super) fn conduct(
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let limit_ns = times.time_limit.map_or(u64::MAX, ns);
     let ends_ns = began_ns.saturating_add(limit_ns);
-    let machine = MachineTimes::now();
+    let (machine, mark) = (MachineTimes::now(), CostMark::now());
     let mut rows = StatusRows::new(began_ns, times.status_ns);
     let tell_status = |end: &mut dyn MediaEnd, rows: &mut StatusRows, now_ns| {
         let row = rows.cut(now_ns, end.open(), end.totals());
@@ -117,19 +116,22 @@ pub(super) fn conduct(
         elapsed_ns: now_ns - began_ns,
         is_complete,
         lost_events: events.lost(),
-        report: report(&end, &machine, now_ns - began_ns),
+        report: report(&end, (&machine, &mark), now_ns - began_ns),
     }
 }
 
 /// What the calling thread, which has carried all streams, and the machine have done since the run began.
-fn report(end: &impl MediaEnd, machine: &MachineTimes, elapsed_ns: u64) -> EndReport {
-    let usage = thread_usage();
-    let waiting = Waiting { sleeps: usage.sleeps, spins: end.spins(), ..waiting::counts() };
+fn report(
+    end: &impl MediaEnd,
+    (machine, mark): (&MachineTimes, &CostMark),
+    elapsed_ns: u64,
+) -> EndReport {
+    let cost = mark.cost();
     EndReport {
-        host: HostFacts { ran_on_cpus: vec![usage.on_cpu], ..HostFacts::default() },
+        host: HostFacts { ran_on_cpus: cost.ran_on_cpus, ..HostFacts::default() },
         elapsed_ns,
-        cpu: Some(usage.cpu),
-        waiting: Some(waiting),
+        cpu: Some(cost.cpu),
+        waiting: Some(Waiting { spins: end.spins(), ..cost.waiting }),
         machine_cpu: MachineTimes::now().cpus_since(machine),
         ..EndReport::nothing(end.role())
     }

@@ -30,13 +30,12 @@ use crate::page_aligned::PageAligned;
 use crate::pattern::Pattern;
 use crate::phase::{Phase, Reached, SharedPhase};
 use crate::ready_count::ReadyCount;
-use crate::socket::{ThreadUsage, thread_cpu_since, thread_usage};
 use crate::tally::{Counts, PathGauge, Progress, TallyPlace};
 use crate::transport::{
     Awake, ByteStream, Discarding, FromPageCache, IntoNowhere, Lent, Negotiation, PageCache, Tcp,
     TlsStream, ZeroCopy,
 };
-use crate::waiting;
+use crate::waiting::CostMark;
 use crate::waker::Waker;
 
 pub(crate) use active::ActiveFlows;
@@ -232,7 +231,7 @@ pub(crate) struct Local {
     waker: Arc<Waker>,
     measuring: bool,
     /// What the thread had used and counted when the measured part began.
-    before: (ThreadUsage, Waiting),
+    before: CostMark,
 }
 
 impl Local {
@@ -257,7 +256,7 @@ impl Local {
             ready_count,
             waker,
             measuring: false,
-            before: (ThreadUsage::default(), Waiting::default()),
+            before: CostMark::default(),
         }
     }
 
@@ -296,19 +295,17 @@ impl Local {
     #[cold]
     fn begin_measuring(&mut self) {
         self.measuring = true;
-        self.before = (thread_usage(), waiting::counts());
+        self.before = CostMark::now();
     }
 
     /// CPU time of this thread since the measured part began.
     pub(crate) fn cpu_of_measured_part(&self) -> CpuSeconds {
-        thread_cpu_since(self.before.0.cpu)
+        self.before.cpu()
     }
 
     /// How this thread waited since the measured part began.
     pub(crate) fn waits_of_measured_part(&self) -> Waiting {
-        let (usage, waits) = &self.before;
-        let sleeps = thread_usage().sleeps.saturating_sub(usage.sleeps);
-        Waiting { sleeps, ..waiting::counts().since(waits) }
+        self.before.waits()
     }
 }
 

@@ -8,6 +8,7 @@
 //! report of each end has them.
 
 mod bulk;
+mod cost;
 mod counts;
 mod flood;
 mod look;
@@ -22,6 +23,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
 use socket2::Socket;
 
 pub(crate) use bulk::BulkWait;
+pub(crate) use cost::{Cost, CostMark};
 pub(crate) use counts::{counts, record_look, record_yield};
 pub(crate) use look::{Backoff, Look, readiness};
 pub(crate) use rests::Rests;

@@ -24,9 +24,10 @@ use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::raise_open_files_limit;
 use crate::transport::framed::FramedEndpoint;
+use crate::waiting::Cost;
 use counts::{Meter, ThreadCounts};
 pub use report::Report;
-use report::{Cost, Totals};
+use report::Totals;
 use worker::Worker;
 
 /// Events that may wait to be told. A thread that has more waits for the teller.

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use linerate_measure::dialect::EndExtension;
 use linerate_measure::dialect::perf::{EndTotals, Latency};
 use linerate_measure::histogram::Histogram;
-use linerate_measure::report::{HostFacts, Waiting};
-use linerate_measure::sample::{CpuSeconds, MachineCpu, Traffic};
+use linerate_measure::report::HostFacts;
+use linerate_measure::sample::{MachineCpu, Traffic};
 use linerate_measure::{EndReport, FlowReport, Role};
 
 use super::counts::Reading;
-use crate::socket::thread_usage;
-use crate::waiting;
+use crate::waiting::Cost;
 
 /// What came out.
 #[derive(Clone, Debug)]
@@ -55,32 +54,6 @@ pub(super) struct Totals {
     /// Why a thread couldn't go on.
     pub(super) broken: Option<String>,
     pub(super) cost: Cost,
-}
-
-/// What threads used, and where they ran.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Cost {
-    cpu: CpuSeconds,
-    waiting: Waiting,
-    ran_on_cpus: Vec<u32>,
-}
-
-impl Cost {
-    /// Of the calling thread, since it began.
-    pub(super) fn of_thread() -> Self {
-        let usage = thread_usage();
-        Self {
-            cpu: usage.cpu,
-            waiting: Waiting { sleeps: usage.sleeps, ..waiting::counts() },
-            ran_on_cpus: vec![usage.on_cpu],
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.cpu = self.cpu.plus(other.cpu);
-        self.waiting.add(&other.waiting);
-        self.ran_on_cpus.extend(other.ran_on_cpus);
-    }
 }
 
 impl Totals {
