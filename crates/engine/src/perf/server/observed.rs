@@ -225,11 +225,13 @@ pub(super) struct ObservedTests {
     /// Where the server listens.
     local: SocketAddr,
     by_client: HashMap<ClientKey, Test>,
+    /// When [`ObservedTests::tick`] is next of use; `None`: there is no test.
+    due_ns: Option<u64>,
 }
 
 impl ObservedTests {
     pub(super) fn new(observe: Arc<dyn Observe<Asked, TestReport>>, local: SocketAddr) -> Self {
-        Self { observe, local, by_client: HashMap::new() }
+        Self { observe, local, by_client: HashMap::new(), due_ns: None }
     }
 
     /// An address has its first connection on a thread, or after a pause another first one.
@@ -240,18 +242,16 @@ impl ObservedTests {
         } else if self.by_client.len() < TESTS_LIMIT {
             let ClientKey { address: client, transport } = key;
             let observer = self.observe.begin(&Asked { local: self.local, client, transport });
-            self.by_client.insert(key, Test::new(observer, counts));
+            let test = Test::new(observer, counts);
+            let look_ns = test.began_ns.saturating_add(LOOK_NS);
+            self.due_ns = Some(self.due_ns.map_or(look_ns, |due_ns| due_ns.min(look_ns)));
+            self.by_client.insert(key, test);
         }
     }
 
     /// How long [`ObservedTests::tick`] is of no use, ns.
     pub(super) fn left_ns(&self, now_ns: u64) -> u64 {
-        let left_ns = |test: &Test| match test.intervals.next_ns().saturating_sub(now_ns) {
-            // It has no connection now, and no sample for as long.
-            0 => LOOK_NS,
-            left_ns => left_ns.min(LOOK_NS),
-        };
-        self.by_client.values().map(left_ns).min().unwrap_or(u64::MAX)
+        self.due_ns.map_or(u64::MAX, |due_ns| due_ns.saturating_sub(now_ns))
     }
 
     /// Takes the samples that are due, and ends the tests that are over.
@@ -266,6 +266,13 @@ impl ObservedTests {
         };
         let over = self.by_client.extract_if(|_, test| is_over(test));
         over.for_each(|(_, test)| test.end(now_ns));
+        let left_ns = |test: &Test| match test.intervals.next_ns().saturating_sub(now_ns) {
+            // It has no connection now, and no sample for as long.
+            0 => LOOK_NS,
+            left_ns => left_ns.min(LOOK_NS),
+        };
+        let left_ns = self.by_client.values().map(left_ns).min();
+        self.due_ns = left_ns.map(|left_ns| now_ns.saturating_add(left_ns));
     }
 
     /// The server's threads have ended.
@@ -333,7 +340,10 @@ mod tests {
         tests.add(next());
         let began_ns = monotonic_ns();
         assert!(tests.left_ns(began_ns) <= LOOK_NS);
-        tests.tick(began_ns + OBSERVED_INTERVAL_NS);
+        let sampled_ns = began_ns + OBSERVED_INTERVAL_NS;
+        assert_eq!(tests.left_ns(sampled_ns), 0);
+        tests.tick(sampled_ns);
+        assert_eq!(tests.left_ns(sampled_ns), LOOK_NS, "not at each event");
         clients.end(link(0));
         let ended_ns = monotonic_ns();
         tests.tick(ended_ns + QUIET_NS / 2);
