@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod c_format;
 pub mod colon_options;
 pub mod ctstraffic;
 pub mod getopt;
@@ -21,3 +22,4 @@ pub mod netperf;
 pub mod qperf;
 pub mod secnetperf;
 pub mod service_class;
+pub mod target;

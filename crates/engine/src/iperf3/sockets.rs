@@ -1,7 +1,7 @@
 //! Sockets of control connections and streams, with the options that parameters ask for.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use linerate_wire::iperf3::{Code, Parameters, Protocol};
@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol as Transport, Socket, Type};
 
 use super::Failure;
-use crate::socket::{lease_flow_label, plain, set_unfragmented};
+use crate::socket::{everywhere, lease_flow_label, plain, set_unfragmented};
 
 /// What sockets are bound to.
 #[derive(Clone, Debug, Default)]
@@ -109,11 +109,7 @@ fn bind(socket: &Socket, remote: SocketAddr, local: &Local) -> io::Result<()> {
     if local.port.is_some() {
         socket.set_reuse_address(true)?;
     }
-    let any = match remote {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    let mut address = local.address.unwrap_or(SocketAddr::new(any, 0));
+    let mut address = local.address.unwrap_or(SocketAddr::new(everywhere(remote.ip()), 0));
     address.set_port(local.port.unwrap_or(0));
     socket.bind(&address.into())
 }

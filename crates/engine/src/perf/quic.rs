@@ -1,7 +1,7 @@
 //! QUIC as the dialect has it: its options in the transport's terms.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use linerate_measure::{Pacing, QuicVersion};
 use rustls::{ClientConfig, ServerConfig};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::{Addresses, ClientPlan, QuicOptions, ServerPlan};
 use crate::error::Error;
 use crate::probe::memory_bytes;
-use crate::socket::{bind_datagram, enlarge_datagram_buffers, share_packets};
+use crate::socket::{
+    bind_datagram, connect_datagram, enlarge_datagram_buffers, everywhere, share_packets,
+};
 use crate::transport::quic::{
     ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
     MultiplexedEndpoint, ServerSide, Settings, Stock,
@@ -90,7 +92,7 @@ pub(super) fn client<'a>(
     let endpoint = Endpoint::new(&settings, None).map_err(io::Error::other)?;
     let mut endpoint = endpoint.counting(counts);
     let local = local_address(plan, number);
-    let open = move || Ok(Arc::new(client_socket(local, plan.addresses.remote)?));
+    let open = move || Ok(Arc::new(connect_datagram(local, plan.addresses.remote, None)?));
     let endpoint = if plan.own_ports {
         let endpoint = MultiplexedEndpoint::new(endpoint, client, 0);
         endpoint.apart(Box::new(open), plan.repeats_connections)
@@ -104,23 +106,9 @@ pub(super) fn client<'a>(
 /// Where the connections of the thread of this number come from.
 fn local_address(plan: &ClientPlan, number: u32) -> Option<SocketAddr> {
     let Addresses { remote, local, .. } = &plan.addresses;
-    let any = match remote.ip() {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
+    let any = everywhere(remote.ip());
     let local = local.get(number as usize % local.len().max(1)).copied()?;
     Some(if local.ip().is_unspecified() { SocketAddr::new(any, local.port()) } else { local })
-}
-
-fn client_socket(local: Option<SocketAddr>, remote: SocketAddr) -> io::Result<Socket> {
-    let kind = Type::DGRAM.nonblocking();
-    let socket = Socket::new(Domain::for_address(remote), kind, Some(Protocol::UDP))?;
-    enlarge_datagram_buffers(&socket)?;
-    if let Some(local) = local {
-        socket.bind(&local.into())?;
-    }
-    socket.connect(&remote.into())?;
-    Ok(socket)
 }
 
 /// A socket that a server's threads share the port of.
@@ -191,8 +179,8 @@ pub(super) fn test_client(
     own_ports: bool,
 ) -> io::Result<MultiplexedEndpoint<'static>> {
     let open = move || {
-        let kind = Domain::for_address(remote);
-        Ok(Arc::new(Socket::new(kind, Type::DGRAM, Some(Protocol::UDP))?))
+        let kind = socket2::Domain::for_address(remote);
+        Ok(Arc::new(Socket::new(kind, socket2::Type::DGRAM, None)?))
     };
     let settings = settings(&QuicOptions::default(), FIRST_STREAMS);
     let mut endpoint = Endpoint::new(&settings, None).map_err(io::Error::other)?;

@@ -291,6 +291,27 @@ pub fn flow_datagram(
 /// grants what its limits allow.
 const DATAGRAM_BUFFER_BYTES: usize = 4 << 20;
 
+/// A UDP socket that is connected to a peer, with buffers of so many bytes, or by default such as a flow's has. The
+/// kernel grants what its limits allow. Without a local address the kernel chooses one.
+pub fn connect_datagram(
+    local: Option<SocketAddr>,
+    remote: SocketAddr,
+    buffer_bytes: Option<usize>,
+) -> io::Result<Socket> {
+    let kind = Type::DGRAM.nonblocking();
+    let socket = Socket::new(Domain::for_address(remote), kind, Some(Protocol::UDP))?;
+    configure_buffers(
+        &socket,
+        &SocketOptions::default(),
+        Some(buffer_bytes.unwrap_or(DATAGRAM_BUFFER_BYTES)),
+    )?;
+    if let Some(local) = local {
+        socket.bind(&local.into())?;
+    }
+    socket.connect(&remote.into())?;
+    Ok(socket)
+}
+
 /// Lets a UDP socket hold as much as a flow's does.
 pub fn enlarge_datagram_buffers(socket: &Socket) -> io::Result<()> {
     configure_buffers(socket, &SocketOptions::default(), Some(DATAGRAM_BUFFER_BYTES))
@@ -382,3 +403,8 @@ pub fn plain(address: SocketAddr) -> SocketAddr {
 pub const EVERYWHERE_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 /// The address that listens to everything over IPv4.
 pub const EVERYWHERE_V4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The address that stands for all of the family of this one.
+pub fn everywhere(ip: IpAddr) -> IpAddr {
+    if ip.is_ipv4() { EVERYWHERE_V4 } else { EVERYWHERE_V6 }
+}

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use linerate_personality::c_format::render_general;
 use linerate_wire::visible::push_json;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
@@ -276,25 +277,6 @@ fn render_number(value: f64) -> String {
     }
 }
 
-/// C's `%.*g`: so many significant digits, without zeros at the end, with an exponent where it is
-/// shorter.
-pub fn render_general(value: f64, digits: usize) -> String {
-    let scientific = format!("{value:.*e}", digits.saturating_sub(1));
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let places = i32::try_from(digits).unwrap_or(i32::MAX);
-    if (-4..places).contains(&exponent) {
-        let decimals = usize::try_from(places - 1 - exponent).unwrap_or(0);
-        return without_zeros(&format!("{value:.decimals$}")).to_owned();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
-}
-
-fn without_zeros(number: &str) -> &str {
-    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,13 +295,6 @@ mod tests {
             (f64::NAN, "null"),
         ] {
             assert_eq!(render_number(value), text);
-        }
-    }
-
-    #[test]
-    fn two_digits_are_enough_for_a_loss() {
-        for (value, text) in [(0.0, "0"), (0.0131, "0.013"), (12.34, "12"), (100.0, "1e+02")] {
-            assert_eq!(render_general(value, 2), text);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Lines of the tables, column by column.
 
 use linerate_measure::sample::TcpStatus;
+use linerate_personality::c_format::render_general;
 use linerate_personality::iperf3::amount::{RateFormat, render_bytes, render_rate};
 use linerate_personality::iperf3::release::Release;
 
-use super::json::render_general;
 use super::sum::Datagrams;
 
 /// Between tables, and between the intervals of several streams.

@@ -12,12 +12,13 @@ use linerate_personality::secnetperf::options::{
     ClientOptions, Refusal, SharedOptions, THREAD_LIMIT,
 };
 use linerate_personality::secnetperf::status;
+use linerate_personality::target::is_address;
 
 use super::document::{render_document, render_event};
 use super::latency::{LatencyLine, render_distribution};
 use super::plan::{placement, quic_options};
 use super::printer::{render_ending, render_outcome, render_raw, render_totals, render_waits};
-use super::resolve::{is_address, resolve};
+use super::resolve::resolve;
 use super::{Speech, record, say};
 use crate::key_log::key_log_of_environment;
 use crate::output::narrate;
