@@ -3,8 +3,7 @@
 use bytes::BytesMut;
 use quinn_proto::crypto::{CryptoError, HeaderKey, PacketKey};
 
-use super::hello::take_varint;
-use super::keys::{close_as_transport, skip_acknowledgement};
+use super::frames::{Frame, take_frame};
 
 /// A header that isn't hidden.
 pub(super) struct ClearHeader;
@@ -30,18 +29,10 @@ impl HeaderKey for ClearHeader {
 /// A packet that isn't sealed. It says its number in four bytes, as msquic has it always: what is said in
 /// one is told by the seal when it is taken for another number, as a packet's is that comes very late, and
 /// here nothing else would tell.
-pub(super) struct ClearPacket {
-    /// Whether a close becomes the transport's.
-    pub(super) closes: bool,
-}
+pub(super) struct ClearPacket;
 
 impl PacketKey for ClearPacket {
     fn encrypt(&self, packet: u64, bytes: &mut [u8], header_bytes: usize) {
-        if self.closes
-            && let Some(payload) = bytes.get_mut(header_bytes..)
-        {
-            close_as_transport(payload);
-        }
         fill_room(packet, bytes, header_bytes);
     }
 
@@ -103,49 +94,14 @@ fn fill_room(packet: u64, bytes: &mut [u8], header_bytes: usize) {
     }
 }
 
-const NEW_CONNECTION_ID: u64 = 0x18;
-const RESET_TOKEN_BYTES: u64 = 16;
-
-/// Whether the last frame brings a connection id. Streams and datagrams come behind all of those.
+/// Whether the last frame brings a connection id.
 fn ends_in_connection_id(payload: &[u8]) -> bool {
-    let mut rest = payload;
-    let mut last = None;
-    while let Some(kind) = take_varint(&mut rest) {
-        last = Some(kind);
-        if skip_frame(kind, &mut rest).is_none() {
-            return false;
-        }
+    let (mut rest, mut ends_in_id) = (payload, false);
+    while !rest.is_empty() {
+        let Some(frame) = take_frame(&mut rest) else { return false };
+        ends_in_id = matches!(frame, Frame::NewConnectionId { .. });
     }
-    last == Some(NEW_CONNECTION_ID)
-}
-
-/// Steps over a frame behind its type (section 19); `None`: it carries data, or isn't known.
-pub(super) fn skip_frame(kind: u64, rest: &mut &[u8]) -> Option<()> {
-    let (numbers, bytes) = match kind {
-        0x02 | 0x03 => return skip_acknowledgement(kind, rest),
-        // Nothing but the type; one number; two; three; four.
-        0x00 | 0x01 | 0x1e | 0x1f => (0, 0),
-        0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => (1, 0),
-        0x05 | 0x11 | 0x15 => (2, 0),
-        0x04 => (3, 0),
-        0xaf => (4, 0),
-        // Challenges and their responses.
-        0x1a | 0x1b => (0, 8),
-        NEW_CONNECTION_ID => (2, RESET_TOKEN_BYTES),
-        // The handshake's words behind their place; a token.
-        0x06 => (1, 0),
-        0x07 => (0, 0),
-        _ => return None,
-    };
-    for _ in 0..numbers {
-        take_varint(rest)?;
-    }
-    // A connection id's length is a byte, which is a number as well up to what it can be.
-    let has_length = matches!(kind, 0x06 | 0x07 | NEW_CONNECTION_ID);
-    let said_bytes = if has_length { take_varint(rest)? } else { 0 };
-    let skipped = usize::try_from(said_bytes.checked_add(bytes)?).ok()?;
-    *rest = rest.get(skipped..)?;
-    Some(())
+    ends_in_id
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::BytesMut;
 use quinn_proto::crypto::{CryptoError, PacketKey};
 
-use super::clear::skip_frame;
-use super::hello::take_varint;
+use super::frames::{Frame, take_frame};
 use super::qlog::PacketKind;
 
 /// Packets that were opened, or that could not be.
@@ -165,29 +164,15 @@ pub(super) struct CountedPacket<F> {
     pub(super) sent: Option<Arc<PacketCounts>>,
 }
 
-/// Bytes of streams in a payload (RFC 9000, section 19.8).
+/// Bytes of streams in a payload.
 fn stream_bytes(payload: &[u8]) -> u64 {
-    let (mut rest, mut bytes) = (payload, 0);
-    while let Some(kind) = take_varint(&mut rest) {
-        let taken = match kind {
-            0x08..=0x0f => take_stream(kind, &mut rest),
-            _ => skip_frame(kind, &mut rest).map(|()| 0),
-        };
-        let Some(taken) = taken else { break };
-        bytes += taken;
+    let (mut rest, mut sum) = (payload, 0);
+    while let Some(frame) = take_frame(&mut rest) {
+        if let Frame::Stream { bytes, .. } = frame {
+            sum += bytes;
+        }
     }
-    bytes
-}
-
-/// Steps over a stream's piece behind its type; how long its data are.
-fn take_stream(kind: u64, rest: &mut &[u8]) -> Option<u64> {
-    take_varint(rest)?;
-    if kind & 0x04 != 0 {
-        take_varint(rest)?;
-    }
-    let length = if kind & 0x02 != 0 { take_varint(rest)? } else { rest.len() as u64 };
-    *rest = rest.get(usize::try_from(length).ok()?..)?;
-    Some(length)
+    sum
 }
 
 impl<F: Fn(Option<u64>) + Send + Sync> PacketKey for CountedPacket<F> {

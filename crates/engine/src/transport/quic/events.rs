@@ -1,23 +1,29 @@
 //! What happens on connections, an object of JSON a line, with quicly's names: its converter makes qlog of them.
 //!
-//! The session sees every packet before it is sealed and after it was opened. What only the machine inside knows is
-//! not told: which packets were acknowledged or taken for lost.
+//! The session sees every packet before it is sealed and after it was opened. [`TracedControl`] sees what the
+//! congestion control is told.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
+use quinn_proto::congestion::Controller;
 use quinn_proto::crypto::{CryptoError, PacketKey};
 
+mod control;
 mod frames;
+mod sent;
 
+use super::frames::{Frame, take_frame};
 use super::qlog::PacketKind;
 use crate::clock::{MILLISECOND_NS, utc_ns};
 use crate::error::Error;
-use frames::Frames;
+use control::TracedControl;
+use frames::Lines;
+use sent::SentPackets;
 
 /// The bit of a first byte that says that a header is long (RFC 9000, section 17.2).
 const LONG_HEADER: u8 = 0x80;
@@ -28,7 +34,12 @@ pub(crate) struct EventLog {
     path: PathBuf,
     to: Mutex<Writing>,
     connections: AtomicU64,
+    /// The connection that began last, until its congestion control begins.
+    begun: Mutex<Begun>,
 }
+
+/// A connection's number, and what becomes of its packets.
+type Begun = Option<(u64, Arc<Mutex<SentPackets>>)>;
 
 #[derive(Debug)]
 struct Writing {
@@ -48,13 +59,31 @@ impl EventLog {
             Error::Host(format!("can't write events to {}: {error}", path.display()))
         })?;
         let to = Mutex::new(Writing { file: BufWriter::new(file), failed: None });
-        Ok(Arc::new(Self { path: path.to_owned(), to, connections: AtomicU64::new(0) }))
+        let (path, connections) = (path.to_owned(), AtomicU64::new(0));
+        Ok(Arc::new(Self { path, to, connections, begun: Mutex::default() }))
     }
 
     /// The log of the next connection.
     pub(super) fn connection(self: &Arc<Self>) -> ConnectionEvents {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionEvents { log: Arc::clone(self), number }
+        let sent = Arc::default();
+        *self.begun() = Some((number, Arc::clone(&sent)));
+        ConnectionEvents { log: Arc::clone(self), number, sent }
+    }
+
+    /// The congestion control of the connection that began last, written down. `quinn-proto` makes a connection's
+    /// session first and its congestion control next, and one thread makes the connections of a log.
+    pub(super) fn traced_control(
+        self: &Arc<Self>,
+        inner: Box<dyn Controller>,
+    ) -> Box<dyn Controller> {
+        let Some((number, sent)) = self.begun().take() else { return inner };
+        let events = ConnectionEvents { log: Arc::clone(self), number, sent };
+        Box::new(TracedControl::new(inner, events))
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Begun> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes what is there to be written; why something is lost, where that is so.
@@ -80,6 +109,7 @@ impl EventLog {
 pub(super) struct ConnectionEvents {
     log: Arc<EventLog>,
     number: u64,
+    sent: Arc<Mutex<SentPackets>>,
 }
 
 impl ConnectionEvents {
@@ -88,9 +118,18 @@ impl ConnectionEvents {
         Box::new(TracedPacket { inner, events: self.clone(), kind })
     }
 
-    fn lines(&self, kind: PacketKind) -> Frames {
+    /// The server didn't take what was sent before the handshake was done.
+    pub(super) fn record_early_refused(&self) {
+        self.sent().forget_early();
+    }
+
+    fn sent(&self) -> MutexGuard<'_, SentPackets> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lines(&self, kind: PacketKind) -> Lines {
         let time_ms = utc_ns() / MILLISECOND_NS.cast_signed();
-        Frames::new(self.number, time_ms, kind)
+        Lines::new(self.number, time_ms, kind)
     }
 }
 
@@ -101,6 +140,19 @@ struct TracedPacket {
     kind: PacketKind,
 }
 
+impl TracedPacket {
+    /// The packets that the frames of one that came acknowledge.
+    fn record_acked(&self, lines: &mut Lines, payload: &[u8]) {
+        let (mut rest, mut sent) = (payload, self.events.sent());
+        while let Some(frame) = take_frame(&mut rest) {
+            let Frame::Ack(ack) = frame else { continue };
+            for (number, is_late) in sent.take_acked(self.kind, &ack) {
+                lines.record_acked(number, is_late);
+            }
+        }
+    }
+}
+
 impl PacketKey for TracedPacket {
     fn encrypt(&self, packet: u64, bytes: &mut [u8], header_bytes: usize) {
         let mut lines = self.events.lines(self.kind);
@@ -108,10 +160,11 @@ impl PacketKey for TracedPacket {
         let first = header.first().copied().unwrap_or(0);
         lines.record_prepared(first, destination(header));
         let end = bytes.len().saturating_sub(self.inner.tag_len());
-        let acknowledges_alone =
-            lines.record_frames(true, bytes.get(header_bytes..end).unwrap_or_default());
-        lines.record_sent(packet, bytes.len(), acknowledges_alone);
+        let content = lines.record_frames(true, bytes.get(header_bytes..end).unwrap_or_default());
+        lines.record_sent(packet, bytes.len(), content.is_ack_only());
         self.events.log.write(lines.text());
+        let in_flight_bytes = if content.is_in_flight() { bytes.len() as u64 } else { 0 };
+        self.events.sent().record_sent(self.kind, packet, in_flight_bytes);
         self.inner.encrypt(packet, bytes, header_bytes);
     }
 
@@ -125,6 +178,7 @@ impl PacketKey for TracedPacket {
         let mut lines = self.events.lines(self.kind);
         lines.record_received(packet, payload.len());
         lines.record_frames(false, payload);
+        self.record_acked(&mut lines, payload);
         self.events.log.write(lines.text());
         Ok(())
     }

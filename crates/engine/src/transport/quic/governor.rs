@@ -17,6 +17,7 @@ use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 mod counts;
 mod gate;
 
+use super::events::EventLog;
 pub(super) use counts::CongestionCounts;
 pub(super) use gate::Gate;
 use gate::rate_window_bytes;
@@ -182,11 +183,17 @@ pub(super) struct GovernedFactory {
     pub(super) pacing: Pacing,
     /// Whether the control answers congestion at once, with a smaller window.
     pub(super) cuts: bool,
+    /// Where what the control does is written down.
+    pub(super) events: Option<Arc<EventLog>>,
 }
 
 impl ControllerFactory for GovernedFactory {
     fn build(self: Arc<Self>, now: Instant, packet_bytes: u16) -> Box<dyn Controller> {
         let inner = Arc::clone(&self.inner).build(now, packet_bytes);
+        let inner = match &self.events {
+            Some(events) => events.traced_control(inner),
+            None => inner,
+        };
         let governor = Arc::new(Governor::new(self.pacing, inner.window(), packet_bytes));
         Box::new(Governed { inner, governor, cuts: self.cuts, recovers_from: None })
     }
@@ -315,7 +322,8 @@ mod tests {
         pacing: Pacing,
         cuts: bool,
     ) -> (Box<dyn Controller>, Arc<Governor>) {
-        let made = Arc::new(GovernedFactory { inner, pacing, cuts }).build(Instant::now(), 1_000);
+        let made = Arc::new(GovernedFactory { inner, pacing, cuts, events: None })
+            .build(Instant::now(), 1_000);
         let governed = made.clone_box().into_any().downcast::<Governed>().unwrap();
         (made, Arc::clone(&governed.governor))
     }

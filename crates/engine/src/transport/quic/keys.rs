@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 use quinn_proto::crypto::{CryptoError, PacketKey};
 
+use super::frames::{APPLICATION_CLOSE, Frame, take_frame};
 use super::hello::{render_varint_in, take_varint};
 
 /// A packet that is sealed as ever, a close in it changed before.
@@ -38,7 +39,6 @@ impl PacketKey for ClosingPacket {
     }
 }
 
-const APPLICATION_CLOSE: u8 = 0x1d;
 const TRANSPORT_CLOSE: u8 = 0x1c;
 /// The last byte of the reason of a close that is to be the transport's. No text in UTF-8 has it.
 pub(super) const TRANSPORT_MARK: u8 = 0xff;
@@ -76,28 +76,11 @@ pub(super) fn close_as_transport(payload: &mut [u8]) {
 fn close_at(payload: &[u8]) -> Option<usize> {
     let mut rest = payload;
     loop {
-        match *rest.first()? {
-            APPLICATION_CLOSE => return Some(payload.len() - rest.len()),
-            kind @ (0x02 | 0x03) => {
-                rest = rest.get(1..)?;
-                skip_acknowledgement(u64::from(kind), &mut rest)?;
-            }
-            _ => return None,
+        if u64::from(*rest.first()?) == APPLICATION_CLOSE {
+            return Some(payload.len() - rest.len());
         }
+        let Frame::Ack(_) = take_frame(&mut rest)? else { return None };
     }
-}
-
-/// Steps over an acknowledgement behind its type (RFC 9000, section 19.3).
-pub(super) fn skip_acknowledgement(kind: u64, rest: &mut &[u8]) -> Option<()> {
-    // Largest and delay; then how many ranges come after the first.
-    take_varint(rest)?;
-    take_varint(rest)?;
-    let ranges = take_varint(rest)?;
-    let counts = if kind == 0x03 { 3 } else { 0 };
-    for _ in 0..ranges.checked_mul(2)?.checked_add(1 + counts)? {
-        take_varint(rest)?;
-    }
-    Some(())
 }
 
 #[cfg(test)]

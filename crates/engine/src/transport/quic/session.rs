@@ -28,6 +28,7 @@ use super::counted::PacketCounts;
 use super::events::ConnectionEvents;
 use super::hello::{Hello, Offer, parameter, parameter_ids};
 use super::keys::ClosingPacket;
+use super::older_acks::OlderAcks;
 use super::qlog::{ACK_DELAY_EXPONENT, Log, LoggedPacket, PacketKind};
 use extras::CLEAR_PACKETS;
 pub(crate) use extras::Extras;
@@ -234,9 +235,16 @@ impl QuicTls {
     fn packet_key(&self, key: Box<dyn rustls::quic::PacketKey>) -> Box<dyn crypto::PacketKey> {
         let closes = self.extras.transport_close;
         let key: Box<dyn crypto::PacketKey> =
-            if self.is_clear { Box::new(ClearPacket { closes }) } else { Box::new(key) };
-        let key = self.logged(key, PacketKind::Data);
-        if closes && !self.is_clear { Box::new(ClosingPacket(key)) } else { key }
+            if self.is_clear { Box::new(ClearPacket) } else { Box::new(key) };
+        let key = self.in_older_words(self.logged(key, PacketKind::Data));
+        if closes { Box::new(ClosingPacket(key)) } else { key }
+    }
+
+    /// The same key, with a peer's older words for acknowledgements where it has no others.
+    fn in_older_words(&self, key: Box<dyn crypto::PacketKey>) -> Box<dyn crypto::PacketKey> {
+        let theirs = self.tls().and_then(Connection::quic_transport_parameters);
+        let is_older = theirs.is_some_and(|bytes| self.extras.older_acks_of(bytes).is_some());
+        if is_older { Box::new(OlderAcks(key)) } else { key }
     }
 
     /// The same key, its packets counted and written down where they are to be.
@@ -306,12 +314,19 @@ impl crypto::Session for QuicTls {
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn crypto::PacketKey>)> {
         let keys = self.tls()?.zero_rtt_keys()?;
-        Some((Box::new(keys.header), self.logged(Box::new(keys.packet), PacketKind::Early)))
+        let packet = self.logged(Box::new(keys.packet), PacketKind::Early);
+        Some((Box::new(keys.header), self.in_older_words(packet)))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
         match self.tls()? {
-            Connection::Client(tls) => Some(tls.is_early_data_accepted()),
+            Connection::Client(tls) => {
+                let is_accepted = tls.is_early_data_accepted();
+                if let Some(events) = self.events.as_ref().filter(|_| !is_accepted) {
+                    events.record_early_refused();
+                }
+                Some(is_accepted)
+            }
             Connection::Server(_) => None,
         }
     }
@@ -353,6 +368,7 @@ impl crypto::Session for QuicTls {
             None => Ok(None),
             Some(bytes) => {
                 self.extras.check_mark(bytes)?;
+                let bytes = self.extras.in_todays_parameters(bytes);
                 let read = TransportParameters::read(self.side, &mut io::Cursor::new(bytes))?;
                 Ok(Some(read))
             }

@@ -15,6 +15,7 @@ use quinn_proto::{
 
 mod payload;
 
+use super::events::EventLog;
 use super::governor::{GovernedFactory, first_send_window_bytes};
 use super::hystart::HystartConfig;
 use super::ids::ConnectionIds;
@@ -242,14 +243,19 @@ impl Settings {
     ) -> Option<Arc<TransportConfig>> {
         let found_out = self.mtu_bytes.is_none() && self.mtu_most_bytes.is_none();
         let (peer, mtu_bytes) = (self.jumbo && found_out).then(route).flatten()?;
-        Some(self.transport(route_payload_bytes(peer, mtu_bytes)))
+        Some(self.transport(route_payload_bytes(peer, mtu_bytes), None))
     }
 
-    fn transports(&self) -> Transports {
-        Transports(MOST_PAYLOAD_BYTES.map(|most_bytes| self.transport(most_bytes)))
+    /// `events`: where what the congestion control of each connection does is written down.
+    fn transports(&self, events: Option<&Arc<EventLog>>) -> Transports {
+        Transports(MOST_PAYLOAD_BYTES.map(|most_bytes| self.transport(most_bytes, events)))
     }
 
-    fn transport(&self, most_payload_bytes: u16) -> Arc<TransportConfig> {
+    fn transport(
+        &self,
+        most_payload_bytes: u16,
+        events: Option<&Arc<EventLog>>,
+    ) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
         let idle = VarInt::try_from(self.idle.as_millis() as u64).unwrap_or(VarInt::MAX);
         config
@@ -264,6 +270,7 @@ impl Settings {
                 inner: self.congestion.factory(self.initial_window_bytes),
                 pacing: self.pacing,
                 cuts: self.congestion != Congestion::Bbr,
+                events: events.cloned(),
             }))
             .ack_frequency_config(self.acks.config())
             .enable_segmentation_offload(self.offload)
@@ -278,6 +285,13 @@ impl Settings {
             config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
+    }
+}
+
+fn version_number(version: QuicVersion) -> u32 {
+    match version {
+        QuicVersion::V1 => VERSION_1,
+        QuicVersion::Draft29 => DRAFT_29,
     }
 }
 
@@ -315,12 +329,9 @@ impl ClientSide {
     ) -> Result<Self, Error> {
         let ids = settings.ids;
         let extras = Extras { mark: ids.mark, ..extras };
+        let transports = settings.transports(extras.events.as_ref());
         let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
-        let transports = settings.transports();
-        let version = match settings.version {
-            QuicVersion::V1 => VERSION_1,
-            QuicVersion::Draft29 => DRAFT_29,
-        };
+        let version = version_number(settings.version);
         let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
         config.version(version);
         if ids.mark.is_some() {
@@ -379,13 +390,14 @@ impl ServerSide {
         extras: Extras,
     ) -> Result<Self, Error> {
         let extras = Extras { mark: settings.ids.mark, ..extras };
+        let transports = settings.transports(extras.events.as_ref());
         let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config
             .migration(settings.migrates)
             .incoming_buffer_size(UNDECIDED_BYTES)
             .incoming_buffer_size_total(UNDECIDED_TOTAL_BYTES);
-        Ok(Self { config, transports: settings.transports() })
+        Ok(Self { config, transports })
     }
 
     /// What a connection from this peer needs; `route` as a client's.

@@ -1,12 +1,12 @@
-//! The frames of a packet (RFC 9000, section 19) as quicly's events.
+//! The frames of a packet as quicly's events.
 
 use std::fmt::Write;
 
-use super::super::hello::take_varint;
+use super::super::frames::{Ack, Close, Frame, take_frame};
 use super::super::qlog::PacketKind;
 
-/// The lines of one packet.
-pub(super) struct Frames {
+/// The lines of one packet, or of what became of others.
+pub(super) struct Lines {
     text: String,
     number: u64,
     time_ms: i64,
@@ -15,7 +15,7 @@ pub(super) struct Frames {
 
 /// A value of an event.
 #[derive(Clone, Copy)]
-enum Value<'a> {
+pub(super) enum Value<'a> {
     Number(u64),
     /// Streams of the handshake have numbers below 0.
     Below(i64),
@@ -51,7 +51,28 @@ const LIMITS: &[(u64, [&str; 2])] = &[
     (0x16, ["streams-blocked-send", "streams-blocked-receive"]),
 ];
 
-impl Frames {
+/// What the frames of a packet are together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    acknowledges: bool,
+    is_padded: bool,
+    closes: bool,
+    elicits_ack: bool,
+}
+
+impl Content {
+    /// Whether they acknowledge and do nothing else.
+    pub(super) fn is_ack_only(self) -> bool {
+        self.acknowledges && !self.elicits_ack && !self.closes
+    }
+
+    /// Whether their packet counts as in flight (RFC 9002, section 2).
+    pub(super) fn is_in_flight(self) -> bool {
+        self.elicits_ack || self.is_padded
+    }
+}
+
+impl Lines {
     pub(super) fn new(number: u64, time_ms: i64, kind: PacketKind) -> Self {
         Self { text: String::with_capacity(512), number, time_ms, kind }
     }
@@ -60,7 +81,7 @@ impl Frames {
         &self.text
     }
 
-    fn add(&mut self, event: &str, fields: &[(&str, Value<'_>)]) {
+    pub(super) fn add(&mut self, event: &str, fields: &[(&str, Value<'_>)]) {
         let Self { text, number, time_ms, .. } = self;
         // Writing to text can't fail.
         let _written =
@@ -86,7 +107,7 @@ impl Frames {
     }
 
     /// The number of the kind in quicly's events.
-    fn packet_type(&self) -> Value<'static> {
+    pub(super) fn packet_type(&self) -> Value<'static> {
         Number(match self.kind {
             PacketKind::Initial => 0,
             PacketKind::Early => 1,
@@ -110,6 +131,12 @@ impl Frames {
         self.add("packet-sent", &fields);
     }
 
+    /// A packet that was sent has come to the other end, though it had been taken for lost where that is late.
+    pub(super) fn record_acked(&mut self, packet: u64, is_late: bool) {
+        let fields = [("pn", Number(packet)), ("is-late-ack", Number(is_late.into()))];
+        self.add("packet-acked", &fields);
+    }
+
     pub(super) fn record_received(&mut self, packet: u64, length: usize) {
         let fields = [
             ("pn", Number(packet)),
@@ -119,78 +146,73 @@ impl Frames {
         self.add("packet-received", &fields);
     }
 
-    /// The frames of a payload that is sent, or received; whether they acknowledge and do nothing else. What can't be
-    /// read ends them.
-    pub(super) fn record_frames(&mut self, is_sent: bool, payload: &[u8]) -> bool {
-        let (mut rest, mut acknowledges, mut alone) = (payload, false, true);
-        while !rest.is_empty() {
-            let Some(kind) = take_varint(&mut rest) else { break };
-            acknowledges |= matches!(kind, 0x02 | 0x03);
-            alone &= matches!(kind, 0x00 | 0x02 | 0x03);
-            if self.record_frame(is_sent, kind, &mut rest).is_none() {
-                break;
+    /// The frames of a payload that is sent, or received; what they are together. What can't be read ends them.
+    pub(super) fn record_frames(&mut self, is_sent: bool, payload: &[u8]) -> Content {
+        let (mut rest, mut content) = (payload, Content::default());
+        while let Some(frame) = take_frame(&mut rest) {
+            match frame {
+                Frame::Ack(_) => content.acknowledges = true,
+                Frame::Padding(_) => content.is_padded = true,
+                Frame::Close(_) => content.closes = true,
+                _ => content.elicits_ack = true,
             }
+            self.record_frame(is_sent, &frame);
         }
-        acknowledges && alone
+        content
     }
 
-    fn record_frame(&mut self, is_sent: bool, kind: u64, rest: &mut &[u8]) -> Option<()> {
+    fn record_frame(&mut self, is_sent: bool, frame: &Frame<'_>) {
         let way = |[sent, received]: [&'static str; 2]| if is_sent { sent } else { received };
-        if let Some((_, events, names)) = PLAIN.iter().find(|(one, ..)| *one == kind) {
-            let mut fields = Vec::with_capacity(names.len());
-            for name in *names {
-                fields.push((*name, Number(take_varint(rest)?)));
-            }
-            self.add(way(*events), &fields);
-            return Some(());
-        }
-        if let Some((first, events)) = LIMITS.iter().find(|(one, _)| one | 1 == kind | 1) {
-            let maximum = Number(take_varint(rest)?);
-            let is_one_way = Number(u64::from(kind != *first));
-            self.add(way(*events), &[("maximum", maximum), ("is-unidirectional", is_one_way)]);
-            return Some(());
-        }
-        match kind {
-            0x00 => Some(()),
-            0x02 | 0x03 => self.record_ack(is_sent, kind == 0x03, rest),
-            0x06 => {
-                let (offset, length) = (take_varint(rest)?, take_varint(rest)?);
-                take(rest, length)?;
+        match *frame {
+            Frame::Padding(_) | Frame::PathChallenge | Frame::PathResponse => {}
+            Frame::Numbers(kind, numbers) => self.record_numbers(is_sent, kind, numbers),
+            Frame::Ack(ack) => self.record_ack(is_sent, &ack),
+            Frame::Crypto { offset, bytes } => {
                 let id = match self.kind {
                     PacketKind::Initial => -1,
                     PacketKind::Early => -2,
                     PacketKind::Handshake => -3,
                     PacketKind::Data => -4,
                 };
-                self.record_stream(is_sent, (Below(id), offset, length, false));
-                Some(())
+                self.record_stream(is_sent, (Below(id), offset, bytes, false));
             }
-            0x07 => {
-                let length = take_varint(rest)?;
-                let token = Bytes(take(rest, length)?);
-                let fields = [("token", token), ("len", Number(length)), ("generation", Number(0))];
+            Frame::NewToken(token) => {
+                let bytes = token.len() as u64;
+                let fields =
+                    [("token", Bytes(token)), ("len", Number(bytes)), ("generation", Number(0))];
                 self.add(way(["new-token-send", "new-token-receive"]), &fields);
-                Some(())
             }
-            0x08..=0x0f => {
-                let id = Number(take_varint(rest)?);
-                let offset = if kind & 4 != 0 { take_varint(rest)? } else { 0 };
-                let length = if kind & 2 != 0 { take_varint(rest)? } else { rest.len() as u64 };
-                take(rest, length)?;
-                self.record_stream(is_sent, (id, offset, length, kind & 1 != 0));
-                Some(())
+            Frame::Stream { id, offset, bytes, is_last } => {
+                self.record_stream(is_sent, (Number(id), offset, bytes, is_last));
             }
-            0x18 => self.record_connection_id(is_sent, rest),
-            0x1a | 0x1b => take(rest, 8).map(|_| ()),
-            0x1c | 0x1d => self.record_close(is_sent, kind == 0x1d, rest),
-            0x30 | 0x31 => {
-                let length = if kind == 0x31 { take_varint(rest)? } else { rest.len() as u64 };
-                take(rest, length)?;
-                let fields = [("payload-len", Number(length))];
+            Frame::NewConnectionId { sequence, retire_prior_to, id, reset_token } => {
+                let fields = [
+                    ("sequence", Number(sequence)),
+                    ("retire-prior-to", Number(retire_prior_to)),
+                    ("cid", Bytes(id)),
+                    ("stateless-reset-token", Bytes(reset_token)),
+                ];
+                self.add(way(["new-connection-id-send", "new-connection-id-receive"]), &fields);
+            }
+            Frame::Close(close) => self.record_close(is_sent, &close),
+            Frame::Datagram(bytes) => {
+                let fields = [("payload-len", Number(bytes))];
                 self.add(way(["datagram-send", "datagram-receive"]), &fields);
-                Some(())
             }
-            _ => None,
+        }
+    }
+
+    fn record_numbers(&mut self, is_sent: bool, kind: u64, numbers: [u64; 4]) {
+        let way = |[sent, received]: [&'static str; 2]| if is_sent { sent } else { received };
+        if let Some((_, events, names)) = PLAIN.iter().find(|(one, ..)| *one == kind) {
+            let values = numbers.into_iter().map(Number);
+            let fields: Vec<_> = names.iter().copied().zip(values).collect();
+            self.add(way(*events), &fields);
+        } else if let Some((first, events)) = LIMITS.iter().find(|(one, _)| one | 1 == kind | 1) {
+            let [maximum, ..] = numbers;
+            let maximum = ("maximum", Number(maximum));
+            let is_one_way = ("is-unidirectional", Number(u64::from(kind != *first)));
+            self.add(way(*events), &[maximum, is_one_way]);
         }
     }
 
@@ -211,78 +233,30 @@ impl Frames {
         self.add(if is_sent { "stream-send" } else { "stream-receive" }, &fields);
     }
 
-    fn record_ack(&mut self, is_sent: bool, counts_marks: bool, rest: &mut &[u8]) -> Option<()> {
-        let mut largest = take_varint(rest)?;
-        let delay = Number(take_varint(rest)?);
-        let more = take_varint(rest)?;
-        let mut smallest = largest.checked_sub(take_varint(rest)?)?;
+    fn record_ack(&mut self, is_sent: bool, ack: &Ack<'_>) {
+        let delay = ("ack-delay", Number(ack.delay));
         if is_sent {
-            let fields = [("largest-acked", Number(largest)), ("ack-delay", delay)];
-            self.add("ack-send", &fields);
+            return self.add("ack-send", &[("largest-acked", Number(ack.largest)), delay]);
         }
-        let mut blocks = vec![(smallest, largest)];
-        for _ in 0..more {
-            largest = smallest.checked_sub(take_varint(rest)?.checked_add(2)?)?;
-            smallest = largest.checked_sub(take_varint(rest)?)?;
-            blocks.push((smallest, largest));
+        for (begin, end) in ack.ranges() {
+            let fields = [("ack-block-begin", Number(begin)), ("ack-block-end", Number(end))];
+            self.add("ack-block-received", &fields);
         }
-        if counts_marks {
-            for _ in 0..3 {
-                take_varint(rest)?;
-            }
-        }
-        if !is_sent {
-            for (begin, end) in blocks {
-                let fields = [("ack-block-begin", Number(begin)), ("ack-block-end", Number(end))];
-                self.add("ack-block-received", &fields);
-            }
-            self.add("ack-delay-received", &[("ack-delay", delay)]);
-        }
-        Some(())
+        self.add("ack-delay-received", &[delay]);
     }
 
-    fn record_connection_id(&mut self, is_sent: bool, rest: &mut &[u8]) -> Option<()> {
-        let (sequence, retired) = (take_varint(rest)?, take_varint(rest)?);
-        let length = take_varint(rest)?;
-        let id = Bytes(take(rest, length)?);
-        let fields = [
-            ("sequence", Number(sequence)),
-            ("retire-prior-to", Number(retired)),
-            ("cid", id),
-            ("stateless-reset-token", Bytes(take(rest, 16)?)),
-        ];
-        let event = if is_sent { "new-connection-id-send" } else { "new-connection-id-receive" };
-        self.add(event, &fields);
-        Some(())
-    }
-
-    fn record_close(
-        &mut self,
-        is_sent: bool,
-        of_application: bool,
-        rest: &mut &[u8],
-    ) -> Option<()> {
-        let mut fields = vec![("error-code", Number(take_varint(rest)?))];
-        if !of_application {
-            fields.push(("frame-type", Number(take_varint(rest)?)));
-        }
-        let length = take_varint(rest)?;
-        fields.push(("reason-phrase", Text(take(rest, length)?)));
-        let event = match (of_application, is_sent) {
-            (false, true) => "transport-close-send",
-            (false, false) => "transport-close-receive",
-            (true, true) => "application-close-send",
-            (true, false) => "application-close-receive",
+    fn record_close(&mut self, is_sent: bool, close: &Close<'_>) {
+        let mut fields = vec![("error-code", Number(close.code))];
+        fields.extend(close.frame.map(|frame| ("frame-type", Number(frame))));
+        fields.push(("reason-phrase", Text(close.reason)));
+        let event = match (close.frame, is_sent) {
+            (Some(_), true) => "transport-close-send",
+            (Some(_), false) => "transport-close-receive",
+            (None, true) => "application-close-send",
+            (None, false) => "application-close-receive",
         };
         self.add(event, &fields);
-        Some(())
     }
-}
-
-fn take<'a>(rest: &mut &'a [u8], bytes: u64) -> Option<&'a [u8]> {
-    let (taken, after) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;
-    *rest = after;
-    Some(taken)
 }
 
 #[cfg(test)]
@@ -290,8 +264,8 @@ mod tests {
     use super::*;
 
     fn read(is_sent: bool, payload: &[u8]) -> (Vec<String>, bool) {
-        let mut frames = Frames::new(3, 1_638_358_712_345, PacketKind::Data);
-        let alone = frames.record_frames(is_sent, payload);
+        let mut frames = Lines::new(3, 1_638_358_712_345, PacketKind::Data);
+        let alone = frames.record_frames(is_sent, payload).is_ack_only();
         (frames.text().lines().map(str::to_owned).collect(), alone)
     }
 

@@ -1,8 +1,8 @@
-//! The frames of a packet (RFC 9000, section 19) as qlog names them.
+//! The frames of a packet as qlog names them.
 
 use std::fmt::Write;
 
-use super::super::hello::take_varint;
+use super::super::frames::{Ack, Close, Frame, take_frame};
 
 /// Frames that are numbers and nothing else: type, name, what the numbers are.
 const NUMBERS: &[(u64, &str, &[&str])] = &[
@@ -32,12 +32,13 @@ const LIMITS: &[(u64, &str, &str)] =
 pub(super) fn render_frames(payload: &[u8], ack_delay_exponent: u8, into: &mut String) {
     let mut rest = payload;
     while !rest.is_empty() {
-        let before = into.len();
         let kind = rest.first().copied().unwrap_or(0);
-        if render_frame(&mut rest, ack_delay_exponent, into).is_none() {
-            into.truncate(before);
-            add(into, "unknown", &[("raw_frame_type", kind.into())]);
-            rest = &[];
+        match take_frame(&mut rest) {
+            Some(frame) => render_frame(&frame, ack_delay_exponent, into),
+            None => {
+                add(into, "unknown", &[("raw_frame_type", kind.into())]);
+                rest = &[];
+            }
         }
         if !rest.is_empty() {
             into.push(',');
@@ -58,127 +59,71 @@ fn add(into: &mut String, name: &str, fields: &[(&str, u64)]) {
     into.push('}');
 }
 
-fn render_frame(rest: &mut &[u8], ack_delay_exponent: u8, into: &mut String) -> Option<()> {
-    let kind = take_varint(rest)?;
-    if let Some((_, name, fields)) = NUMBERS.iter().find(|(one, ..)| *one == kind) {
-        let mut said = Vec::with_capacity(fields.len());
-        for field in *fields {
-            said.push((*field, take_varint(rest)?));
+fn render_frame(frame: &Frame<'_>, ack_delay_exponent: u8, into: &mut String) {
+    match *frame {
+        Frame::Padding(bytes) => add(into, "padding", &[("payload_length", bytes as u64)]),
+        Frame::Numbers(kind, numbers) => render_numbers(kind, numbers, into),
+        Frame::Ack(ack) => render_ack(&ack, ack_delay_exponent, into),
+        Frame::Crypto { offset, bytes } => {
+            add(into, "crypto", &[("offset", offset), ("length", bytes)]);
         }
-        add(into, name, &said);
-        return Some(());
-    }
-    if let Some((first, name, field)) = LIMITS.iter().find(|(one, ..)| one | 1 == kind | 1) {
-        let way = if kind == *first { "bidirectional" } else { "unidirectional" };
-        let value = take_varint(rest)?;
-        say!(into, "{{\"frame_type\":\"{name}\",\"stream_type\":\"{way}\",\"{field}\":{value}}}");
-        return Some(());
-    }
-    match kind {
-        0x00 => {
-            let more = rest.iter().take_while(|byte| **byte == 0).count();
-            skip(rest, more as u64)?;
-            add(into, "padding", &[("payload_length", more as u64 + 1)]);
+        Frame::NewToken(token) => add(into, "new_token", &[("length", token.len() as u64)]),
+        Frame::Stream { id, offset, bytes, is_last } => {
+            say!(
+                into,
+                "{{\"frame_type\":\"stream\",\"stream_id\":{id},\"offset\":{offset},\
+                 \"length\":{bytes},\"fin\":{is_last}}}"
+            );
         }
-        0x02 => render_ack(false, rest, ack_delay_exponent, into)?,
-        0x03 => render_ack(true, rest, ack_delay_exponent, into)?,
-        0x06 => {
-            let (offset, length) = (take_varint(rest)?, take_varint(rest)?);
-            skip(rest, length)?;
-            add(into, "crypto", &[("offset", offset), ("length", length)]);
-        }
-        0x07 => {
-            let length = take_varint(rest)?;
-            skip(rest, length)?;
-            add(into, "new_token", &[("length", length)]);
-        }
-        0x08..=0x0f => render_stream(kind, rest, into)?,
-        0x18 => {
-            let (number, retired) = (take_varint(rest)?, take_varint(rest)?);
-            let length = take_varint(rest)?;
-            // The id and the token of its reset.
-            skip(rest, length.checked_add(16)?)?;
-            let fields =
-                [("sequence_number", number), ("retire_prior_to", retired), ("length", length)];
+        Frame::NewConnectionId { sequence, retire_prior_to, id, .. } => {
+            let fields = [
+                ("sequence_number", sequence),
+                ("retire_prior_to", retire_prior_to),
+                ("length", id.len() as u64),
+            ];
             add(into, "new_connection_id", &fields);
         }
-        0x1a | 0x1b => {
-            skip(rest, 8)?;
-            add(into, if kind == 0x1a { "path_challenge" } else { "path_response" }, &[]);
-        }
-        0x1c | 0x1d => render_close(kind == 0x1d, rest, into)?,
-        0x30 | 0x31 => {
-            let length = if kind == 0x31 { take_varint(rest)? } else { rest.len() as u64 };
-            skip(rest, length)?;
-            add(into, "datagram", &[("length", length)]);
-        }
-        _ => return None,
+        Frame::PathChallenge => add(into, "path_challenge", &[]),
+        Frame::PathResponse => add(into, "path_response", &[]),
+        Frame::Close(close) => render_close(&close, into),
+        Frame::Datagram(bytes) => add(into, "datagram", &[("length", bytes)]),
     }
-    Some(())
 }
 
-fn skip(rest: &mut &[u8], bytes: u64) -> Option<()> {
-    *rest = rest.get(usize::try_from(bytes).ok()?..)?;
-    Some(())
+fn render_numbers(kind: u64, numbers: [u64; 4], into: &mut String) {
+    if let Some((_, name, fields)) = NUMBERS.iter().find(|(one, ..)| *one == kind) {
+        let said: Vec<_> = fields.iter().copied().zip(numbers).collect();
+        add(into, name, &said);
+    } else if let Some((first, name, field)) = LIMITS.iter().find(|(one, ..)| one | 1 == kind | 1) {
+        let way = if kind == *first { "bidirectional" } else { "unidirectional" };
+        let [value, ..] = numbers;
+        say!(into, "{{\"frame_type\":\"{name}\",\"stream_type\":\"{way}\",\"{field}\":{value}}}");
+    }
 }
 
-fn render_stream(kind: u64, rest: &mut &[u8], into: &mut String) -> Option<()> {
-    let id = take_varint(rest)?;
-    let offset = if kind & 4 != 0 { take_varint(rest)? } else { 0 };
-    let length = if kind & 2 != 0 { take_varint(rest)? } else { rest.len() as u64 };
-    skip(rest, length)?;
-    let fin = kind & 1 != 0;
-    say!(
-        into,
-        "{{\"frame_type\":\"stream\",\"stream_id\":{id},\"offset\":{offset},\"length\":{length},\
-         \"fin\":{fin}}}"
-    );
-    Some(())
-}
-
-fn render_ack(
-    counts_marks: bool,
-    rest: &mut &[u8],
-    ack_delay_exponent: u8,
-    into: &mut String,
-) -> Option<()> {
-    let mut largest = take_varint(rest)?;
-    let delay_ms = take_varint(rest)? as f64 * 2_f64.powi(ack_delay_exponent.into()) / 1e3;
-    let more = take_varint(rest)?;
+fn render_ack(ack: &Ack<'_>, ack_delay_exponent: u8, into: &mut String) {
+    let delay_ms = ack.delay as f64 * 2_f64.powi(ack_delay_exponent.into()) / 1e3;
     say!(into, "{{\"frame_type\":\"ack\",\"ack_delay\":{delay_ms:.3},\"acked_ranges\":[");
-    let mut smallest = largest.checked_sub(take_varint(rest)?)?;
-    say!(into, "[{smallest},{largest}]");
-    for _ in 0..more {
-        largest = smallest.checked_sub(take_varint(rest)?.checked_add(2)?)?;
-        smallest = largest.checked_sub(take_varint(rest)?)?;
-        say!(into, ",[{smallest},{largest}]");
+    for (place, (smallest, largest)) in ack.ranges().enumerate() {
+        let comma = if place == 0 { "" } else { "," };
+        say!(into, "{comma}[{smallest},{largest}]");
     }
     into.push(']');
-    if counts_marks {
-        for name in ["ect0", "ect1", "ce"] {
-            say!(into, ",\"{name}\":{}", take_varint(rest)?);
-        }
+    for (name, count) in ["ect0", "ect1", "ce"].into_iter().zip(ack.marks.iter().flatten()) {
+        say!(into, ",\"{name}\":{count}");
     }
     into.push('}');
-    Some(())
 }
 
-fn render_close(of_application: bool, rest: &mut &[u8], into: &mut String) -> Option<()> {
-    let code = take_varint(rest)?;
-    if !of_application {
-        take_varint(rest)?;
-    }
-    let length = take_varint(rest)?;
-    let reason = rest.get(..usize::try_from(length).ok()?)?;
-    let reason = serde_json::Value::from(String::from_utf8_lossy(reason));
-    skip(rest, length)?;
-    let space = if of_application { "application" } else { "transport" };
+fn render_close(close: &Close<'_>, into: &mut String) {
+    let reason = serde_json::Value::from(String::from_utf8_lossy(close.reason));
+    let space = if close.frame.is_none() { "application" } else { "transport" };
+    let code = close.code;
     say!(
         into,
         "{{\"frame_type\":\"connection_close\",\"error_space\":\"{space}\",\"error_code\":{code},\
          \"reason\":{reason}}}"
     );
-    Some(())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use quinn_proto::{TransportError, TransportErrorCode};
 use super::super::events::EventLog;
 use super::super::hello::{parameter, parameters as each, render_varint};
 use super::super::ids::Mark;
+use super::super::older_acks::OLDER_MIN_ACK_DELAY;
 use crate::control::Inputs;
 
 /// The transport parameter by which ends agree that packets after the handshake go in clear: no
@@ -20,7 +21,7 @@ const MARKED_IDS: u64 = 0x1000;
 
 /// The one by which an end says that it can be asked for other acknowledgements (draft-ietf-quic-ack-frequency,
 /// section 3).
-const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
 /// What a session does beyond the standard.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct Extras {
     pub(crate) any_protocol: bool,
     /// Whether the extension that asks for other acknowledgements isn't spoken (draft-ietf-quic-ack-frequency).
     pub(crate) no_ack_frequency: bool,
+    /// Whether that extension is also spoken as it was until 2025, with peers that know no other.
+    pub(crate) older_acks: bool,
     /// Where what happens to each connection is written down, with quicly's names.
     pub(crate) events: Option<Arc<EventLog>>,
     /// Where what goes into the handshake of a client is noted.
@@ -52,6 +55,21 @@ impl Extras {
     fn mark_parameter(&self) -> Option<Vec<u8>> {
         // The place is counted from where a mark can be.
         self.mark.map(|mark| vec![mark.bytes().len() as u8, 0])
+    }
+
+    /// The value of the older parameter of a peer that has no other, where that is spoken.
+    pub(super) fn older_acks_of<'a>(&self, theirs: &'a [u8]) -> Option<&'a [u8]> {
+        let is_older = self.older_acks && parameter(theirs, MIN_ACK_DELAY).is_none();
+        parameter(theirs, OLDER_MIN_ACK_DELAY).filter(|_| is_older)
+    }
+
+    /// What a peer says, in today's parameters.
+    pub(super) fn in_todays_parameters(&self, theirs: &[u8]) -> Vec<u8> {
+        let mut bytes = theirs.to_vec();
+        if let Some(value) = self.older_acks_of(theirs) {
+            render_parameter(MIN_ACK_DELAY, value, &mut bytes);
+        }
+        bytes
     }
 
     /// As msquic has it: both ends have the same, or none.
@@ -75,9 +93,11 @@ impl Extras {
             let kept = each(&all).filter(|(id, _)| *id != MIN_ACK_DELAY);
             kept.for_each(|(id, value)| render_parameter(id, value, &mut bytes));
         }
+        let older = self.older_acks.then(|| parameter(&bytes, MIN_ACK_DELAY).map(<[u8]>::to_vec));
+        let older = older.flatten().map(|value| (OLDER_MIN_ACK_DELAY, value));
         let clear = clear.then_some((CLEAR_PACKETS, Vec::new()));
         let mark = self.mark_parameter().map(|value| (MARKED_IDS, value));
-        for (id, value) in self.parameters.iter().chain(&clear).chain(&mark) {
+        for (id, value) in self.parameters.iter().chain(&older).chain(&clear).chain(&mark) {
             render_parameter(*id, value, &mut bytes);
         }
         bytes
