@@ -16,13 +16,12 @@ use crate::error::Error;
 pub(crate) struct KeyLog(PathBuf);
 
 impl KeyLog {
-    /// Appends to the file, or makes it, for its owner alone.
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+    /// Appends to the file, or makes it, for its owner alone. `given_by`: the options or variables that can have named
+    /// the file.
+    pub(crate) fn open(path: &Path, given_by: &str) -> Result<Self, Error> {
         append_to(path).map(|_file| Self(path.to_owned())).map_err(|error| {
             let path = path.display();
-            Error::Host(format!(
-                "can't write the key log {path}: {error}; give another --keylog or SSLKEYLOGFILE"
-            ))
+            Error::Host(format!("can't write the key log {path}: {error}; give another {given_by}"))
         })
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use key_log::{KeyLog, key_log_note};
 pub use keys::make_identity;
 pub(crate) use keys::{cookie, fingerprint, proof, random};
 pub(crate) use replay::Inputs;
-pub(crate) use session_cache::SessionCache;
+pub(crate) use session_cache::{CacheWriter, SessionCache};
 pub(crate) use session_file::SessionFile;
 pub(crate) use tcp_channel::TcpChannel;
 use tickets::Tickets;

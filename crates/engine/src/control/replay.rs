@@ -100,7 +100,7 @@ impl Inputs {
     }
 }
 
-impl SecureRandom for &'static Inputs {
+impl SecureRandom for Inputs {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), GetRandomFailed> {
         let mut state = self.state();
         if self.replays {
@@ -135,14 +135,11 @@ impl TimeProvider for Clock {
 }
 
 /// The key exchange over P-256, the one that qperf's original offers.
-#[derive(Debug)]
-pub(super) struct Exchanges(pub(super) &'static Inputs);
-
-impl SupportedKxGroup for Exchanges {
+impl SupportedKxGroup for Inputs {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
         let failed = |_| Error::FailedToGetRandomBytes;
-        let mut state = self.0.state();
-        let key = if self.0.replays {
+        let mut state = self.state();
+        let key = if self.replays {
             PrivateKey::from_private_key(&ECDH_P256, &state.handshake.key)
                 .map_err(|_| Error::FailedToGetRandomBytes)?
         } else {

@@ -1,9 +1,13 @@
 //! The sessions that a server's clients may resume, kept in a file across restarts.
+//!
+//! The threads of handshakes change [`SessionCache`] in memory. A [`CacheWriter`] has a thread that writes the file
+//! after each change.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use rustls::server::StoresServerSessions;
 
@@ -18,11 +22,20 @@ const MOST_SESSIONS: usize = 16;
 pub(crate) struct SessionCache {
     path: PathBuf,
     state: Mutex<State>,
+    /// There is something to write, or nothing more will come.
+    changed: Condvar,
 }
+
+/// Sessions behind their ids, the newest last.
+type Sessions = VecDeque<(Vec<u8>, Vec<u8>)>;
 
 #[derive(Default)]
 struct State {
-    sessions: VecDeque<(Vec<u8>, Vec<u8>)>,
+    sessions: Sessions,
+    /// Whether the file has other sessions.
+    is_dirty: bool,
+    /// Whether the file's writer is to end.
+    ends: bool,
     /// Why the file is not up to date.
     fault: Option<String>,
 }
@@ -53,21 +66,91 @@ impl SessionCache {
             }
         }
         write_secret(path, &render(&sessions)).map_err(|error| failed("write", error))?;
-        let state = Mutex::new(State { sessions, fault: None });
-        Ok(Arc::new(Self { path: path.to_owned(), state }))
-    }
-
-    /// Why the file is not up to date, once.
-    pub(crate) fn take_fault(&self) -> Option<String> {
-        self.state().fault.take()
+        let state = Mutex::new(State { sessions, ..State::default() });
+        Ok(Arc::new(Self { path: path.to_owned(), state, changed: Condvar::new() }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Changes the sessions, which are then to be written.
+    fn change<T>(&self, change: impl FnOnce(&mut Sessions) -> Option<T>) -> Option<T> {
+        let mut state = self.state();
+        let changed = change(&mut state.sessions)?;
+        state.is_dirty = true;
+        drop(state);
+        self.changed.notify_one();
+        Some(changed)
+    }
+
+    /// Writes the file after each change, until it is told to end.
+    fn write_changes(&self) {
+        loop {
+            let is_idle = |state: &mut State| !state.is_dirty && !state.ends;
+            let waited = self.changed.wait_while(self.state(), is_idle);
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+            if !std::mem::take(&mut state.is_dirty) {
+                return;
+            }
+            let bytes = render(&state.sessions);
+            drop(state);
+            if let Err(error) = write_secret(&self.path, &bytes) {
+                let path = self.path.display();
+                self.state().fault = Some(format!("can't write the session cache {path}: {error}"));
+            }
+        }
+    }
 }
 
-fn render(sessions: &VecDeque<(Vec<u8>, Vec<u8>)>) -> Vec<u8> {
+/// The thread that writes a cache's file. It ends, and the file is up to date, when this is dropped.
+pub(crate) struct CacheWriter {
+    cache: Arc<SessionCache>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CacheWriter {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// Where this machine refuses a thread.
+    pub(crate) fn start(cache: &Arc<SessionCache>) -> Result<Self, Error> {
+        let (cache, written) = (Arc::clone(cache), Arc::clone(cache));
+        let work = move || written.write_changes();
+        let spawned = thread::Builder::new().name("session cache".to_owned()).spawn(work);
+        let thread = Some(spawned.map_err(|error| Error::no_thread(&error))?);
+        Ok(Self { cache, thread })
+    }
+
+    /// Why the file is not up to date, once.
+    pub(crate) fn take_fault(&self) -> Option<String> {
+        self.cache.state().fault.take()
+    }
+
+    /// Brings the file up to date; why it isn't.
+    pub(crate) fn finish(mut self) -> Option<String> {
+        self.end_thread();
+        self.take_fault()
+    }
+
+    fn end_thread(&mut self) {
+        self.cache.state().ends = true;
+        self.cache.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A thread that broke off has nothing more to write.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl Drop for CacheWriter {
+    fn drop(&mut self) {
+        self.end_thread();
+    }
+}
+
+fn render(sessions: &Sessions) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     for (id, session) in sessions {
         render_block(id, &mut bytes);
@@ -78,16 +161,14 @@ fn render(sessions: &VecDeque<(Vec<u8>, Vec<u8>)>) -> Vec<u8> {
 
 impl StoresServerSessions for SessionCache {
     fn put(&self, id: Vec<u8>, session: Vec<u8>) -> bool {
-        let mut state = self.state();
-        if state.sessions.len() >= MOST_SESSIONS {
-            state.sessions.pop_front();
-        }
-        state.sessions.push_back((id, session));
-        if let Err(error) = write_secret(&self.path, &render(&state.sessions)) {
-            let path = self.path.display();
-            state.fault = Some(format!("can't write the session cache {path}: {error}"));
-        }
-        true
+        let put = self.change(|sessions| {
+            if sessions.len() >= MOST_SESSIONS {
+                sessions.pop_front();
+            }
+            sessions.push_back((id, session));
+            Some(())
+        });
+        put.is_some()
     }
 
     fn get(&self, id: &[u8]) -> Option<Vec<u8>> {
@@ -97,9 +178,10 @@ impl StoresServerSessions for SessionCache {
     }
 
     fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
-        let mut state = self.state();
-        let place = state.sessions.iter().position(|(one, _)| one == id)?;
-        state.sessions.remove(place).map(|(_, session)| session)
+        self.change(|sessions| {
+            let place = sessions.iter().position(|(one, _)| one == id)?;
+            sessions.remove(place).map(|(_, session)| session)
+        })
     }
 
     fn can_cache(&self) -> bool {
@@ -109,6 +191,8 @@ impl StoresServerSessions for SessionCache {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -116,17 +200,43 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cache");
         let cache = SessionCache::open(&path).unwrap();
+        let writer = CacheWriter::start(&cache).unwrap();
         for number in 0..=MOST_SESSIONS as u8 {
             assert!(cache.put(vec![number], vec![number; 3]));
         }
         assert_eq!((cache.get(&[0]), cache.take(&[1])), (None, Some(vec![1; 3])));
         assert_eq!(cache.take(&[1]), None, "a session is taken once");
-        drop(cache);
+        assert_eq!(writer.finish(), None);
         let again = SessionCache::open(&path).unwrap();
         assert_eq!(again.get(&[16]), Some(vec![16; 3]));
-        assert_eq!(again.take_fault(), None);
+        assert_eq!(again.take(&[1]), None, "nor is it there after a restart");
         std::fs::write(&path, "something else").unwrap();
         assert!(SessionCache::open(&path).is_err());
         assert!(SessionCache::open(folder.path()).is_err());
+    }
+
+    #[test]
+    fn changes_are_written_as_they_come_and_faults_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("folder").join("cache");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        let cache = SessionCache::open(&path).unwrap();
+        let writer = CacheWriter::start(&cache).unwrap();
+        let is_kept = || !read_kept(&path, MAGIC).unwrap().unwrap().is_empty();
+        let until = |done: &dyn Fn() -> bool| {
+            let end = Instant::now() + Duration::from_secs(20);
+            while !done() {
+                assert!(Instant::now() < end, "nothing came of it");
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        cache.put(vec![1], vec![2]);
+        until(&is_kept);
+        cache.take(&[1]);
+        until(&|| !is_kept());
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        cache.put(vec![1], vec![2]);
+        let fault = writer.finish().unwrap();
+        assert!(fault.starts_with("can't write the session cache "), "{fault}");
     }
 }

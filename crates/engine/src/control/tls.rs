@@ -11,7 +11,7 @@ use rustls::server::ServerSessionMemoryCache;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{CipherSuite, ClientConfig, InconsistentKeys, ServerConfig, version};
 
-use super::replay::{Clock, Exchanges, Inputs};
+use super::replay::{Clock, Inputs};
 use super::trust::{Trusts, Verifier};
 use super::{ALPN, KeyLog, Tickets};
 use crate::access::{Authority, Identity};
@@ -54,8 +54,8 @@ impl ReplayableTls {
         tickets: &Arc<Tickets>,
     ) -> Result<ClientConfig, Error> {
         let mut provider = provider_with(&[]);
-        provider.secure_random = Box::leak(Box::new(inputs));
-        provider.kx_groups = vec![Box::leak(Box::new(Exchanges(inputs)))];
+        provider.secure_random = inputs;
+        provider.kx_groups = vec![inputs];
         let (time, verifier) = (Arc::new(Clock(inputs)), Arc::clone(&self.verifier));
         let mut config = configured_client(Arc::new(provider), time, verifier, Vec::new())?;
         config.client_auth_cert_resolver = Arc::clone(&self.certificates);
@@ -182,7 +182,7 @@ pub(crate) fn data_client(
         config.enable_early_data = handshake == Handshake::Early;
     }
     if let Some(path) = key_log {
-        config.key_log = Arc::new(KeyLog::open(path)?);
+        config.key_log = Arc::new(KeyLog::open(path, "--keylog or SSLKEYLOGFILE")?);
     }
     Ok(Arc::new(config))
 }

@@ -21,7 +21,7 @@ const SUITES: [(u8, CipherSuite); 3] = [
 pub(super) fn client_config(key_log: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     let mut config = client_tls(|_| Ok(Trusts::Unread), &[], vec![ALPN.to_vec()])?;
     if let Some(path) = key_log {
-        config.key_log = Arc::new(KeyLog::open(path)?);
+        config.key_log = Arc::new(KeyLog::open(path, "SSLKEYLOGFILE")?);
     }
     Ok(Arc::new(config))
 }

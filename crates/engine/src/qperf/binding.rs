@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use super::READ_AT_ONCE_BYTES;
-use super::counts::{Counts, Interval, Meter};
+use super::counts::{Counts, Interval, Meter, sent};
 use crate::transport::quic::{SharedConnection, StreamId, StreamRead};
 
 /// What a stream is at.
@@ -55,16 +54,14 @@ impl Binding {
         if self.streams.get(&id) != Some(&Stage::Asking) {
             return Request::Pending;
         }
-        loop {
-            match self.connection.borrow_mut().read(id, READ_AT_ONCE_BYTES, &mut |_| ()) {
-                StreamRead::Bytes(_) => {}
-                StreamRead::Finished(_) => {
-                    self.streams.insert(id, Stage::Sending);
-                    return Request::Complete;
-                }
-                StreamRead::Reset(code) => return Request::Reset(code),
-                StreamRead::Blocked | StreamRead::Closed => return Request::Pending,
+        // The receive window bounds what is there.
+        match self.connection.borrow_mut().read(id, usize::MAX, &mut |_| ()) {
+            StreamRead::Finished(_) => {
+                self.streams.insert(id, Stage::Sending);
+                Request::Complete
             }
+            StreamRead::Reset(code) => Request::Reset(code),
+            StreamRead::Bytes(_) | StreamRead::Blocked | StreamRead::Closed => Request::Pending,
         }
     }
 
@@ -115,7 +112,7 @@ impl Binding {
 
     /// All that was sent.
     pub(super) fn counts(&self) -> Counts {
-        Counts::sent(&self.connection)
+        sent(&self.connection)
     }
 
     /// Says goodbye.

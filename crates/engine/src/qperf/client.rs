@@ -6,28 +6,26 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use linerate_measure::report::{HostFacts, Waiting};
+use linerate_measure::report::HostFacts;
 use linerate_measure::sample::Traffic;
 use linerate_measure::{EndReport, FlowReport, Role};
-use linerate_wire::qperf::REQUEST;
 use linerate_wire::qperf::download::Download;
+use linerate_wire::qperf::{CLOSE_REASON, REQUEST};
 
-use super::counts::{Counts, Interval, Meter};
+use super::counts::{Counts, Interval, Meter, received};
 use super::plan::ClientEnd;
-use super::{ClientPlan, EVENTS_WAITING, LOOK, READ_AT_ONCE_BYTES, Teller};
+use super::{ClientPlan, EVENTS_WAITING, LOOK, Teller};
 use crate::clock::monotonic_ns;
 use crate::control::SessionFile;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::probe::MachineTimes;
-use crate::socket::thread_usage;
 use crate::transport::quic::{
     Dir, Endpoint, Event, EventLog, Link, SharedConnection, StreamId, StreamRead,
 };
-use crate::waiting;
+use crate::waiting::CostMark;
 
-/// What a connection closes with, as the transport.
-const REASON: &[u8] = b"runtime_reached";
+/// What a connection that ends before its time closes with, as the transport.
 const INTERRUPTED: &[u8] = b"interrupted";
 /// How long the last words may take to leave, and how long the peer's are listened to.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -57,6 +55,15 @@ pub enum ClientEvent {
     },
 }
 
+/// Why a client has less than it wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The connection ended, for this reason.
+    Connection(String),
+    /// The server ended its stream, in this way.
+    Stream(String),
+}
+
 /// What came out.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -64,8 +71,8 @@ pub struct Report {
     pub total: Counts,
     /// When the first byte came, so long after the connection began; `None`: none came.
     pub first_byte_ns: Option<u64>,
-    /// Why the connection ended before the client closed it.
-    pub lost: Option<String>,
+    /// What ended before the client ended it.
+    pub lost: Option<Lost>,
     /// Events that were dropped because they were not taken in time.
     pub dropped_events: u64,
     /// Why a file that was to be written is not whole.
@@ -117,9 +124,10 @@ struct Client<'a> {
     stream: Option<StreamId>,
     download: Download,
     meter: Option<Meter>,
-    machine: MachineTimes,
+    /// What the thread and the machine had used when the first byte came.
+    before: Option<(CostMark, MachineTimes)>,
     was_refused: bool,
-    lost: Option<String>,
+    lost: Option<Lost>,
     kept: Kept,
 }
 
@@ -161,7 +169,7 @@ impl<'a> Client<'a> {
             stream: None,
             download: Download::new(began_ns, runtime_ns),
             meter: None,
-            machine: MachineTimes::now(),
+            before: None,
             was_refused: false,
             lost: None,
             kept: Kept { events, session },
@@ -188,7 +196,15 @@ impl<'a> Client<'a> {
             self.tick();
         }
         self.tick();
-        Ok(self.end(REASON))
+        let reason = if self.lost.is_none() { CLOSE_REASON.as_bytes() } else { INTERRUPTED };
+        Ok(self.end(reason))
+    }
+
+    /// There is no more to come. A client that has enough doesn't care.
+    fn lose(&mut self, lost: Lost) {
+        if self.lost.is_none() && !self.download.is_over(monotonic_ns()) {
+            self.lost = Some(lost);
+        }
     }
 
     fn wait_at_most(&self) -> Duration {
@@ -214,7 +230,7 @@ impl<'a> Client<'a> {
             }
             Event::Readable(id) if Some(id) == self.stream => self.read(id),
             Event::StreamsAvailable(Dir::Bi) => self.request(),
-            Event::Closed(cause) => self.lost = Some(cause.text),
+            Event::Closed(cause) => self.lose(Lost::Connection(cause.text)),
             _ => {}
         }
     }
@@ -232,32 +248,35 @@ impl<'a> Client<'a> {
     }
 
     fn read(&mut self, id: StreamId) {
-        loop {
-            let read = self.connection.borrow_mut().read(id, READ_AT_ONCE_BYTES, &mut |_| ());
-            let (bytes, more) = match read {
-                StreamRead::Bytes(bytes) => (bytes, bytes >= READ_AT_ONCE_BYTES),
-                StreamRead::Finished(bytes) => (bytes, false),
-                StreamRead::Reset(code) => {
-                    return self.teller.tell(ClientEvent::Reset { code });
-                }
-                StreamRead::Blocked | StreamRead::Closed => return,
-            };
-            let now_ns = monotonic_ns();
-            if let Some(elapsed_ns) = self.download.handle_received(bytes as u64, now_ns) {
-                self.teller.tell(ClientEvent::FirstByte { elapsed_ns });
-                if self.plan.runtime.is_some() {
-                    let interval_ns = self.plan.interval_ns;
-                    self.meter = Some(Meter::begin(interval_ns, now_ns, Counts::default()));
-                }
+        // The receive window bounds what is there.
+        let read = self.connection.borrow_mut().read(id, usize::MAX, &mut |_| ());
+        match read {
+            StreamRead::Bytes(bytes) => self.record_received(bytes as u64),
+            StreamRead::Finished(bytes) => {
+                self.record_received(bytes as u64);
+                self.lose(Lost::Stream("the server ended its stream".to_owned()));
             }
-            if !more {
-                return;
+            StreamRead::Reset(code) => {
+                self.teller.tell(ClientEvent::Reset { code });
+                self.lose(Lost::Stream(format!("the server reset its stream with code {code}")));
             }
+            StreamRead::Blocked | StreamRead::Closed => {}
+        }
+    }
+
+    fn record_received(&mut self, bytes: u64) {
+        let now_ns = monotonic_ns();
+        let Some(elapsed_ns) = self.download.handle_received(bytes, now_ns) else { return };
+        self.before = Some((CostMark::now(), MachineTimes::now()));
+        self.teller.tell(ClientEvent::FirstByte { elapsed_ns });
+        if self.plan.runtime.is_some() {
+            let interval_ns = self.plan.interval_ns;
+            self.meter = Some(Meter::begin(interval_ns, now_ns, Counts::default()));
         }
     }
 
     fn counts(&self) -> Counts {
-        Counts::received(self.download.received_bytes(), &self.connection)
+        received(self.download.received_bytes(), &self.connection)
     }
 
     fn tick(&mut self) {
@@ -289,15 +308,20 @@ impl<'a> Client<'a> {
             quic: Some(self.connection.borrow().status()),
             ..FlowReport::default()
         };
-        let usage = thread_usage();
-        let own = EndReport {
-            host: HostFacts { ran_on_cpus: vec![usage.on_cpu], ..HostFacts::default() },
-            flows: vec![flow],
-            elapsed_ns,
-            cpu: Some(usage.cpu),
-            waiting: Some(Waiting { sleeps: usage.sleeps, ..waiting::counts() }),
-            machine_cpu: MachineTimes::now().cpus_since(&self.machine),
-            ..EndReport::nothing(Role::Client)
+        let nothing =
+            EndReport { flows: vec![flow], elapsed_ns, ..EndReport::nothing(Role::Client) };
+        let own = match &self.before {
+            None => nothing,
+            Some((mark, machine)) => {
+                let cost = mark.cost();
+                EndReport {
+                    host: HostFacts { ran_on_cpus: cost.ran_on_cpus, ..HostFacts::default() },
+                    cpu: Some(cost.cpu),
+                    waiting: Some(cost.waiting),
+                    machine_cpu: MachineTimes::now().cpus_since(machine),
+                    ..nothing
+                }
+            }
         };
         Report {
             total,

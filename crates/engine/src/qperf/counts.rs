@@ -1,44 +1,25 @@
 //! What a connection has carried, interval by interval.
 
+pub use linerate_wire::qperf::Counts;
+
 use crate::load::Intervals;
 use crate::transport::quic::SharedConnection;
 
-/// What was counted of a connection, in an interval or in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Bytes of streams: sent by a server, those that were sent again included; received by a client, each once.
-    pub bytes: u64,
-    /// Packets sent by a server, or received by a client.
-    pub packets: u64,
-    /// Packets that a server took for lost.
-    pub lost_packets: u64,
+/// What a server has sent over a connection.
+pub(super) fn sent(connection: &SharedConnection) -> Counts {
+    let connection = connection.borrow();
+    let status = connection.status();
+    Counts {
+        bytes: connection.sent_stream_bytes().unwrap_or(0),
+        packets: status.sent_packets,
+        lost_packets: status.lost_packets,
+    }
 }
 
-impl Counts {
-    /// A server's.
-    pub(super) fn sent(connection: &SharedConnection) -> Self {
-        let connection = connection.borrow();
-        let status = connection.status();
-        Self {
-            bytes: connection.sent_stream_bytes().unwrap_or(0),
-            packets: status.sent_packets,
-            lost_packets: status.lost_packets,
-        }
-    }
-
-    /// A client's.
-    pub(super) fn received(bytes: u64, connection: &SharedConnection) -> Self {
-        let packets = connection.borrow().statistics().received_packets.unwrap_or(0);
-        Self { bytes, packets, lost_packets: 0 }
-    }
-
-    fn since(&self, before: &Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(before.bytes),
-            packets: self.packets.saturating_sub(before.packets),
-            lost_packets: self.lost_packets.saturating_sub(before.lost_packets),
-        }
-    }
+/// What a client has received over a connection, so many bytes of streams.
+pub(super) fn received(bytes: u64, connection: &SharedConnection) -> Counts {
+    let packets = connection.borrow().statistics().received_packets.unwrap_or(0);
+    Counts { bytes, packets, lost_packets: 0 }
 }
 
 /// An interval that is over.

@@ -3,34 +3,31 @@
 use std::sync::Arc;
 
 use crate::clock::SECOND_NS;
-use crate::control::SessionCache;
+use crate::control::CacheWriter;
 use crate::transport::quic::EventLog;
 
 /// The files of a server.
 pub(super) struct Files {
     events: Option<Arc<EventLog>>,
-    cache: Option<Arc<SessionCache>>,
+    cache: Option<CacheWriter>,
+    /// Whether a fault of the cache was told.
+    told_cache: bool,
     /// When they are next looked at.
     next_ns: u64,
 }
 
 impl Files {
-    pub(super) fn new(events: Option<Arc<EventLog>>, cache: Option<Arc<SessionCache>>) -> Self {
+    pub(super) fn new(events: Option<Arc<EventLog>>, cache: Option<CacheWriter>) -> Self {
         let is_idle = events.is_none() && cache.is_none();
-        Self { events, cache, next_ns: if is_idle { u64::MAX } else { 0 } }
+        let next_ns = if is_idle { u64::MAX } else { 0 };
+        Self { events, cache, told_cache: false, next_ns }
     }
 
-    /// Writes what is there to be written; why a file is not whole, told once.
-    pub(super) fn finish(&mut self) -> Option<String> {
-        if let Some(Err(fault)) = self.events.as_ref().map(|events| events.finish()) {
-            self.events = None;
-            return Some(fault);
-        }
-        let fault = self.cache.as_ref()?.take_fault();
-        if fault.is_some() {
-            self.cache = None;
-        }
-        fault
+    /// Writes what is there to be written; why a file is not whole. Of each file that is told once.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        let events = self.write_events();
+        let cache = self.cache.and_then(CacheWriter::finish).filter(|_| !self.told_cache);
+        events.into_iter().chain(cache).collect()
     }
 
     /// Likewise, now and then.
@@ -39,6 +36,17 @@ impl Files {
             return None;
         }
         self.next_ns = now_ns.saturating_add(SECOND_NS);
-        self.finish()
+        self.write_events().or_else(|| {
+            let fault = self.cache.as_ref()?.take_fault()?;
+            (!std::mem::replace(&mut self.told_cache, true)).then_some(fault)
+        })
+    }
+
+    fn write_events(&mut self) -> Option<String> {
+        let fault = self.events.as_ref()?.finish().err();
+        if fault.is_some() {
+            self.events = None;
+        }
+        fault
     }
 }

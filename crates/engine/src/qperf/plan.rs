@@ -1,6 +1,6 @@
 //! What an end does, and how QUIC is set up for that.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::files::Files;
 use crate::access::Identity;
-use crate::control::{KeyLog, SessionCache, SessionFile, Trusts, client_tls, server_tls};
+use crate::control::{
+    CacheWriter, KeyLog, SessionCache, SessionFile, Trusts, client_tls, server_tls,
+};
 use crate::error::Error;
+use crate::socket::connect_datagram;
 use crate::transport::quic::{
     Acknowledging, ClientSide, Congestion, ConnectionIds, Endpoint, EventLog, Extras, ServerSide,
     Settings,
@@ -129,20 +132,26 @@ impl QuicPlan {
             counts: true,
             transport_close: true,
             no_ack_frequency: self.ack_delay.is_none(),
+            older_acks: self.ack_delay.is_some(),
             ..Extras::default()
         }
     }
 
+    /// What doesn't fit the kernel's own number is more than it grants.
+    fn buffer_bytes(&self) -> usize {
+        usize::try_from(self.socket_bytes.min(i32::MAX as u64)).unwrap_or(usize::MAX)
+    }
+
     fn enlarge_buffers(&self, socket: &Socket) -> Result<(), Error> {
-        // What doesn't fit the kernel's own number is more than it grants.
-        let bytes = usize::try_from(self.socket_bytes.min(i32::MAX as u64)).unwrap_or(usize::MAX);
+        let bytes = self.buffer_bytes();
         let set =
             socket.set_recv_buffer_size(bytes).and_then(|()| socket.set_send_buffer_size(bytes));
         set.map_err(|error| Error::Host(format!("can't set the buffers of a UDP socket: {error}")))
     }
 
     fn key_log(&self) -> Result<Option<Arc<KeyLog>>, Error> {
-        self.key_log.as_deref().map(|path| KeyLog::open(path).map(Arc::new)).transpose()
+        let open = |path| KeyLog::open(path, "-l").map(Arc::new);
+        self.key_log.as_deref().map(open).transpose()
     }
 }
 
@@ -186,21 +195,12 @@ impl ClientPlan {
     }
 
     fn socket(&self) -> Result<Socket, Error> {
-        let any = match self.remote.ip() {
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        let (domain, udp) = (Domain::for_address(self.remote), Some(Protocol::UDP));
-        let failed = |source| Error::Io {
+        let buffer_bytes = Some(self.quic.buffer_bytes());
+        connect_datagram(None, self.remote, buffer_bytes).map_err(|source| Error::Io {
             operation: "open a socket to",
             address: self.remote.to_string(),
             source,
-        };
-        let socket = Socket::new(domain, Type::DGRAM.nonblocking(), udp).map_err(failed)?;
-        self.quic.enlarge_buffers(&socket)?;
-        let local = SocketAddr::new(any, 0).into();
-        socket.bind(&local).and_then(|()| socket.connect(&self.remote.into())).map_err(failed)?;
-        Ok(socket)
+        })
     }
 }
 
@@ -226,8 +226,9 @@ impl ServerPlan {
             tls.key_log = log;
         }
         let cache = self.session_cache.as_deref().map(SessionCache::open).transpose()?;
-        if let Some(cache) = &cache {
-            tls.session_storage = Arc::clone(cache) as Arc<_>;
+        let writer = cache.as_ref().map(CacheWriter::start).transpose()?;
+        if let Some(cache) = cache {
+            tls.session_storage = cache;
             tls.send_tls13_tickets = 1;
             // QUIC has no other number (RFC 9001, section 4.6.1).
             tls.max_early_data_size = u32::MAX;
@@ -235,7 +236,7 @@ impl ServerPlan {
         let events = self.quic.events()?;
         let extras = Extras { any_protocol: true, ..self.quic.extras(events.as_ref()) };
         let side = ServerSide::new(Arc::new(tls), &self.settings(), extras)?;
-        Ok((side, Files::new(events, cache)))
+        Ok((side, Files::new(events, writer)))
     }
 
     /// The server's endpoint over a socket that was bound for it.

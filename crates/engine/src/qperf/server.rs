@@ -98,6 +98,8 @@ pub enum ServerEvent {
         /// How long it sent, from the first request on, ns.
         elapsed_ns: u64,
     },
+    /// So many events were dropped, because they were not taken in time.
+    Dropped(u64),
     /// A file that the server writes is not whole, for this reason.
     FileFault(String),
     /// The server can't go on.
@@ -108,7 +110,7 @@ pub enum ServerEvent {
 pub struct Server {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Vec<ServerEvent>>>,
     events: Receiver<ServerEvent>,
 }
 
@@ -130,10 +132,11 @@ impl Server {
             let mut teller = Teller::new(sender);
             // An endpoint belongs to the thread that makes it.
             match plan.endpoint(socket, &side) {
-                Ok(endpoint) => {
-                    Worker::new(endpoint, plan.interval_ns, files, teller).run(&stops);
+                Ok(endpoint) => Worker::new(endpoint, plan.interval_ns, files, teller).run(&stops),
+                Err(error) => {
+                    teller.tell_in_any_case(ServerEvent::Broken(error.to_string()));
+                    teller.into_rest(ServerEvent::Dropped)
                 }
-                Err(error) => teller.tell(ServerEvent::Broken(error.to_string())),
             }
         };
         let spawned = thread::Builder::new().name("qperf".to_owned()).spawn(work);
@@ -153,16 +156,15 @@ impl Server {
 
     /// Ends it; what it had still to tell.
     pub fn end(mut self) -> Vec<ServerEvent> {
-        self.end_thread();
-        self.events.try_iter().collect()
+        let rest = self.end_thread();
+        self.events.try_iter().chain(rest).collect()
     }
 
-    fn end_thread(&mut self) {
+    /// What the thread had no room to tell.
+    fn end_thread(&mut self) -> Vec<ServerEvent> {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A thread that broke off has nothing more to end.
-            let _ended = thread.join();
-        }
+        // A thread that broke off has nothing more to tell.
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 
@@ -173,7 +175,7 @@ impl Drop for Server {
 }
 
 /// The thread of a server.
-struct Worker {
+pub(super) struct Worker {
     endpoint: Endpoint,
     interval_ns: u64,
     teller: Teller<ServerEvent>,
@@ -187,7 +189,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(
+    pub(super) fn new(
         endpoint: Endpoint,
         interval_ns: u64,
         files: Files,
@@ -199,22 +201,36 @@ impl Worker {
         Self { endpoint, interval_ns, teller, bindings, count: 0, fill, next_ns, files }
     }
 
-    fn run(mut self, stop: &AtomicBool) {
+    /// Serves until it is to stop; what there was no room to tell.
+    fn run(mut self, stop: &AtomicBool) -> Vec<ServerEvent> {
+        let ended = self.serve(stop);
+        self.finish(ended)
+    }
+
+    pub(super) fn serve(&mut self, stop: &AtomicBool) -> std::io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
-            if let Err(error) = self.turn(LOOK) {
-                return self.teller.tell(ServerEvent::Broken(error.to_string()));
-            }
+            self.turn(LOOK)?;
         }
         // Clients that have closed by now did so in order.
-        let _of_no_use_any_more = self.turn(Duration::ZERO);
+        self.turn(Duration::ZERO)
+    }
+
+    /// Ends all connections and files; what there was no room to tell.
+    pub(super) fn finish(mut self, ended: std::io::Result<()>) -> Vec<ServerEvent> {
+        let broken = ended.err().map(|error| error.to_string());
         for (_, binding) in std::mem::take(&mut self.bindings) {
             binding.close();
-            self.tell_closed(&binding, Close::Stopped);
+            let close = match &broken {
+                None => Close::Stopped,
+                Some(why) => Close::Other(format!("the server can't go on: {why}")),
+            };
+            self.tell_closed(&binding, close);
         }
         self.endpoint.flush(LAST_WORDS);
-        if let Some(fault) = self.files.finish() {
-            self.teller.tell(ServerEvent::FileFault(fault));
-        }
+        let faults = self.files.finish().into_iter().map(ServerEvent::FileFault);
+        let last = faults.chain(broken.map(ServerEvent::Broken));
+        last.for_each(|event| self.teller.tell_in_any_case(event));
+        self.teller.into_rest(ServerEvent::Dropped)
     }
 
     fn turn(&mut self, at_most: Duration) -> std::io::Result<()> {
@@ -273,9 +289,12 @@ impl Worker {
             return Some(number);
         }
         let number = self.count;
+        // The end of a connection that was told is told in any case. So there are as many at most as there is room.
+        if !self.teller.tell(ServerEvent::Accepted { number, remote }) {
+            return None;
+        }
         self.count += 1;
         binding.number = Some(number);
-        self.teller.tell(ServerEvent::Accepted { number, remote });
         Some(number)
     }
 
@@ -288,8 +307,9 @@ impl Worker {
                 connection.borrow_mut().stop_sending(id, 0);
                 continue;
             }
-            let Some(number) = self.announce(link) else { return };
-            self.teller.tell(ServerEvent::StreamOpened { number, stream: id.into() });
+            if let Some(number) = self.announce(link) {
+                self.teller.tell(ServerEvent::StreamOpened { number, stream: id.into() });
+            }
             if let Some(binding) = self.bindings.get_mut(&link) {
                 binding.insert(id);
             }
@@ -331,18 +351,23 @@ impl Worker {
     /// Tells the intervals that are over.
     fn tick(&mut self) {
         let now_ns = monotonic_ns();
+        self.teller.tell_dropped(ServerEvent::Dropped);
         if let Some(fault) = self.files.tick(now_ns) {
-            self.teller.tell(ServerEvent::FileFault(fault));
+            self.teller.tell_in_any_case(ServerEvent::FileFault(fault));
         }
         if now_ns < self.next_ns {
             return;
         }
         self.next_ns = u64::MAX;
         for binding in self.bindings.values_mut() {
-            if let Some((interval, window_bytes)) = binding.tick(now_ns)
-                && let Some(number) = binding.number
-            {
-                self.teller.tell(ServerEvent::Interval { number, interval, window_bytes });
+            if let Some((interval, window_bytes)) = binding.tick(now_ns) {
+                match binding.number {
+                    Some(number) => {
+                        let over = ServerEvent::Interval { number, interval, window_bytes };
+                        self.teller.tell(over);
+                    }
+                    None => self.teller.drop_untold(),
+                }
             }
             self.next_ns = self.next_ns.min(binding.next_ns().unwrap_or(u64::MAX));
         }
@@ -353,6 +378,6 @@ impl Worker {
         let Some(number) = binding.number else { return };
         let total = binding.counts();
         let elapsed_ns = binding.began_ns().map_or(0, |began| monotonic_ns().saturating_sub(began));
-        self.teller.tell(ServerEvent::Closed { number, close, total, elapsed_ns });
+        self.teller.tell_in_any_case(ServerEvent::Closed { number, close, total, elapsed_ns });
     }
 }

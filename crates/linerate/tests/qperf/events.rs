@@ -1,5 +1,6 @@
 //! The files that `--events` and `--qlog` write.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -59,6 +60,47 @@ fn both_ends_write_the_same_packets_and_frames() {
     );
 }
 
+fn numbers<'a>(events: &'a [Value], name: &'a str, field: &'a str) -> impl Iterator<Item = u64> {
+    of(events, name).map(move |event| event[field].as_u64().unwrap_or_else(|| panic!("{event}")))
+}
+
+/// The packet numbers after the handshake that events of this name have.
+fn later_packets(events: &[Value], name: &str) -> BTreeSet<u64> {
+    let later = of(events, name).filter(|event| event["packet-type"] == 3);
+    later.map(|event| event["pn"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn what_became_of_sent_packets_and_the_congestion_window_are_told() {
+    let server = Server::start("--events server.events");
+    // A small buffer loses packets.
+    let ended = server.client("-t 2 -u 4k");
+    assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""));
+    let (served, folder) = server.stop();
+    let events = events(&folder.path().join("server.events"));
+    let (sent, lost) =
+        (later_packets(&events, "packet-sent"), later_packets(&events, "packet-lost"));
+    let (_, told) = served.stdout.rsplit_once("packets lost: ").unwrap();
+    let told: usize = told.lines().next().unwrap().parse().unwrap();
+    assert!(told > 0, "nothing was lost");
+    assert_eq!(lost.len(), told);
+    assert!(lost.is_subset(&sent));
+    let acked: Vec<u64> = numbers(&events, "packet-acked", "pn").collect();
+    assert!(acked.len() + lost.len() > sent.len() / 2, "{} of {}", acked.len(), sent.len());
+    // The handshake's packets have numbers of their own.
+    assert!(acked.iter().filter(|number| !sent.contains(number)).count() <= 4);
+    let late = of(&events, "packet-acked").filter(|event| event["is-late-ack"] == 1);
+    assert!(late.count() <= lost.len());
+    for name in ["cc-ack-received", "cc-congestion", "quictrace-cc-ack"] {
+        assert!(numbers(&events, name, "cwnd").all(|cwnd| cwnd > 0), "{name}");
+        assert!(numbers(&events, name, "inflight").count() > 0, "{name}");
+    }
+    let bytes: u64 = numbers(&events, "cc-ack-received", "bytes-acked").sum();
+    let lengths: u64 = numbers(&events, "packet-sent", "len").sum();
+    assert!(bytes > lengths / 2 && bytes <= lengths, "{bytes} of {lengths}");
+    assert!(numbers(&events, "cc-congestion", "max-lost-pn").all(|behind| behind > 0));
+}
+
 #[test]
 fn a_file_of_events_that_can_t_be_written_is_told() {
     let server = Server::start("");
@@ -81,7 +123,7 @@ fn quicly_s_converter_makes_qlog_of_the_events() {
         return;
     };
     let server = Server::start("--events server.events");
-    let ended = server.client("-t 1 --events client.events");
+    let ended = server.client("-t 1 -u 4k --events client.events");
     assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
     let (_served, folder) = server.stop();
     for name in ["client.events", "server.events"] {
@@ -93,16 +135,21 @@ fn quicly_s_converter_makes_qlog_of_the_events() {
         let text = String::from_utf8(output.stdout).unwrap();
         let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         assert_eq!(lines.next().unwrap()["qlog_version"], "draft-02");
-        let (mut sent, mut received) = (0, 0);
+        let (mut sent, mut received, mut lost) = (0, 0, 0);
         for event in lines {
             match event["name"].as_str() {
                 Some("transport:packet_sent") => sent += 1,
                 Some("transport:packet_received") => received += 1,
+                Some("recovery:packet_lost") => {
+                    lost += 1;
+                    continue;
+                }
                 other => panic!("{name}: {other:?}"),
             }
             assert!(event["data"]["frames"].is_array(), "{event}");
         }
         assert!(sent > 3 && received > 3, "{name}: {sent} sent, {received} received");
+        assert_eq!(lost > 0, name == "server.events", "{name}: {lost} lost");
     }
 }
 

@@ -117,18 +117,25 @@ impl Server {
     pub(crate) fn start_in(folder: TempDir, words: &str, change: impl Fn(&mut Command)) -> Self {
         let mut command = command(&format!("-s {words}"), folder.path());
         change(&mut command);
-        Self::listen(folder, command)
+        Self::listen(folder, command, "127.0.0.1")
+    }
+
+    /// One on this address.
+    pub(crate) fn start_on(address: &str) -> Self {
+        let folder = folder();
+        let command = command("-s", folder.path());
+        Self::listen(folder, command, address)
     }
 
     /// A proxy, which listens as a server does.
     pub(crate) fn proxy(words: &str) -> Self {
         let folder = folder();
         let command = command(words, folder.path());
-        Self::listen(folder, command)
+        Self::listen(folder, command, "127.0.0.1")
     }
 
-    fn listen(folder: TempDir, mut command: Command) -> Self {
-        command.args(["--listen-addr", "127.0.0.1", "--listen-port", "0"]);
+    fn listen(folder: TempDir, mut command: Command, address: &str) -> Self {
+        command.args(["--listen-addr", address, "--listen-port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = Some(read(child.stdout.take().unwrap()));
@@ -145,7 +152,12 @@ impl Server {
 
     /// Runs a client of it.
     pub(crate) fn client(&self, words: &str) -> Ended {
-        run(&format!("-c 127.0.0.1 -p {} {words}", self.port), self.folder.path())
+        self.client_to("127.0.0.1", words)
+    }
+
+    /// Runs a client of it, whose address is written like this.
+    pub(crate) fn client_to(&self, host: &str, words: &str) -> Ended {
+        run(&format!("-c {host} -p {} {words}", self.port), self.folder.path())
     }
 
     /// Ends it as Ctrl-C does; what it said, and its folder.

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::fixture::{LIMIT, Running, Server, folder, run};
+use super::fixture::{Ended, LIMIT, Running, Server, folder, run};
 use super::skipped::skip;
 
 /// The original, if there is one. It is in no distribution, so that a machine for tests may go without.
@@ -64,14 +64,38 @@ fn our_client_measures_the_original_s_server() {
     assert_eq!(said.matches(close).count(), 3, "{said}");
 }
 
-#[test]
-fn the_original_s_client_measures_our_server() {
-    let Some(original) = original() else { return };
-    let server = Server::start("");
+/// A run of the original's client.
+fn measure(original: OsString, server: &Server) -> Ended {
     let mut command = Command::new(original);
     command.args(["-c", "127.0.0.1", "-t", "1", "-p", &server.port.to_string()]);
     let ended = Running::start(command).wait();
     assert_eq!(ended.exit_code, 0, "{}", ended.stderr);
+    ended
+}
+
+#[test]
+fn the_original_s_client_acknowledges_as_seldom_as_it_is_asked_to() {
+    let Some(original) = original() else { return };
+    for (words, packets, asks) in
+        [("", 8, true), ("--max-ack-delay 18446744073709551615", 1, false)]
+    {
+        let server = Server::start(&format!("--events events {words}"));
+        measure(original.clone(), &server);
+        let (_served, folder) = server.stop();
+        let text = std::fs::read_to_string(folder.path().join("events")).unwrap();
+        let count = |name: &str| text.matches(&format!("{{\"type\":\"{name}\"")).count();
+        assert_eq!(count("ack-frequency-send") > 0, asks, "{words}");
+        let (sent, came) = (count("packet-sent"), count("packet-received"));
+        let seldom = sent / came.max(1);
+        assert!(seldom >= packets && (asks || seldom < 8), "{words}: {came} for {sent}");
+    }
+}
+
+#[test]
+fn the_original_s_client_measures_our_server() {
+    let Some(original) = original() else { return };
+    let server = Server::start("");
+    let ended = measure(original, &server);
     assert!(ended.stdout.contains("second 0: "), "{}", ended.stdout);
     let (served, _folder) = server.stop();
     let close = "closed by remote: transport close: code=0x0; frame=0; reason=\n";

@@ -1,11 +1,13 @@
 //! Our client with our server.
 
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::fixture::{Ended, Running, Server, command, without_numbers};
 use super::patterns::{read_client, read_server, read_time};
+use super::skipped::skip;
 
 /// The lines of a client's intervals.
 fn intervals(ended: &Ended) -> Vec<&str> {
@@ -83,6 +85,18 @@ fn both_ends_print_the_fork_s_lines_in_its_order() {
         ]
     );
     assert_eq!(served.exit_code, 130);
+}
+
+#[test]
+fn an_address_in_brackets_is_no_name() {
+    if UdpSocket::bind("[::1]:0").is_err() {
+        return skip("this machine has no IPv6");
+    }
+    let server = Server::start_on("[::1]");
+    for host in ["::1", "[::1]"] {
+        let ended = server.client_to(host, "-e");
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{host}");
+    }
 }
 
 #[test]

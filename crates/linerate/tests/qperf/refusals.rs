@@ -46,6 +46,18 @@ fn a_port_that_is_taken_is_told() {
 }
 
 #[test]
+fn a_key_log_that_can_t_be_written_is_told_with_its_option() {
+    let folder = folder();
+    for words in ["-s 127.0.0.1 -p 0", "-c 127.0.0.1"] {
+        let ended = run(&format!("{words} -l nowhere/keys"), folder.path());
+        assert_eq!(ended.exit_code, 1, "{words}");
+        let expected = "qperf: can't write the key log nowhere/keys: ";
+        assert!(ended.stderr.starts_with(expected), "{words}: {}", ended.stderr);
+        assert!(ended.stderr.ends_with("; give another -l\n"), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_host_that_is_unknown_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let ended = run("-c nowhere.invalid", folder.path());

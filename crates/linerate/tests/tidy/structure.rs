@@ -115,7 +115,6 @@ const SHARED: &[Exception] = &[
     ("wire", "Fault", 4, DIALECTS),
     ("engine", "Arrival", 3, NAMESAKES),
     ("engine", "Awaited", 3, NAMESAKES),
-    ("engine", "Counts", 3, NAMESAKES),
     ("engine", "Ending", 3, NAMESAKES),
     ("engine", "Event", 3, NAMESAKES),
     ("engine", "Hello", 3, NAMESAKES),

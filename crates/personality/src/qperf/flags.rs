@@ -1,12 +1,12 @@
 //! The table of options: how each is written, what help tells of it, and what it does.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::command_line::Typed;
 use super::options::{Congestion, Version};
 use super::values::{parse_interval, parse_size, parse_whole};
 use crate::getopt::{Flag, Takes};
+use crate::target::is_address;
 
 /// What an option does with its argument, which is empty where there is none.
 pub type Take = fn(&mut Typed, &str) -> Result<(), Wrong>;
@@ -152,11 +152,6 @@ const LONGEST_ACK_DELAY_MS: u32 = (1 << 14) - 1;
 
 const NO_DRAFT_27: &str =
     "--quic-version: draft-27 isn't spoken here; give rfc-1 or draft-29, or use the original";
-
-/// Whether a word behind `-s` is the address to listen on.
-fn is_address(word: &str) -> bool {
-    word.parse::<IpAddr>().is_ok()
-}
 
 fn parse_positive(text: &str) -> Option<u32> {
     parse_whole(text).filter(|number| *number > 0)

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// The port that servers listen on.
-pub const DEFAULT_PORT: u16 = 18_080;
+pub use linerate_wire::qperf::DEFAULT_PORT;
+
 /// How long a client receives, seconds.
 pub const DEFAULT_RUNTIME_S: u32 = 10;
 /// The initial congestion window, packets.

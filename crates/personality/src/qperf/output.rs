@@ -3,21 +3,10 @@
 use std::net::SocketAddr;
 
 use linerate_wire::qperf::Close;
+pub use linerate_wire::qperf::Counts;
 
 use super::options::{Options, Role};
-
-/// A number with so many significant digits and no zeros behind them, as C's `%g`, but never with an
-/// exponent: scripts read digits and a point.
-fn general(value: f64, digits: usize) -> String {
-    let rounded = format!("{value:.*e}", digits.saturating_sub(1));
-    let exponent = rounded.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
-    let places = digits as i32 - 1 - exponent.unwrap_or(0);
-    let text = format!("{value:.*}", usize::try_from(places).unwrap_or(0));
-    match text.split_once('.') {
-        Some(_) => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        None => text,
-    }
-}
+use crate::c_format::render_digits;
 
 /// A rate over the measured time: `1.635 Gbit/s`, or without a prefix `1635078192 bit/s`.
 fn render_rate(bytes: u64, measured_ns: u64, is_raw: bool) -> String {
@@ -31,7 +20,7 @@ fn render_rate(bytes: u64, measured_ns: u64, is_raw: bool) -> String {
             (value, prefix) = (value / 1000.0, next);
         }
     }
-    format!("{} {prefix}bit/s", general(value, 4))
+    format!("{} {prefix}bit/s", render_digits(value, 4))
 }
 
 /// How an end reports.
@@ -51,19 +40,8 @@ impl Style {
 
     /// The time that the report of this number, from 0, ends at: `0.3`.
     fn label(self, index: u32) -> String {
-        general(self.interval_s * (f64::from(index) + 1.0), 6)
+        render_digits(self.interval_s * (f64::from(index) + 1.0), 6)
     }
-}
-
-/// What was counted at an end in an interval, or in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Bytes of streams, sent by a server or received by a client.
-    pub bytes: u64,
-    /// QUIC packets, likewise.
-    pub packets: u64,
-    /// Packets that a server took for lost.
-    pub lost_packets: u64,
 }
 
 /// An interval that is over.

@@ -7,9 +7,11 @@
 //! `docs/compat/qperf.md` tells what the original does and where we differ.
 
 mod close;
+mod counts;
 pub mod download;
 
 pub use close::Close;
+pub use counts::Counts;
 
 /// What a client sends, and then the end of its sending.
 pub const REQUEST: &[u8] = b"qperf start sending";

@@ -3,15 +3,15 @@
 use std::process;
 
 use linerate_engine::event::Cancel;
-use linerate_engine::qperf::{ClientEvent, Report, run_client};
+use linerate_engine::qperf::{ClientEvent, Lost, Report, run_client};
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output::{
     Style, render_connecting, render_established, render_first_byte, render_received,
     render_received_total, render_start,
 };
 
-use super::record::{self, counts, interval};
-use super::{Failure, NAME, complain, plan};
+use super::record::{self, interval};
+use super::{Failure, NAME, complain, complain_of_dropped, plan};
 use crate::output::narrate;
 use crate::personality::run_document::RunRecord;
 use crate::personality::stdout::say;
@@ -49,11 +49,10 @@ fn measure(
     let style = Style::of(options);
     let report = run_client(&plan, &mut |event| tell(event, style, record), cancel)?;
     if report.first_byte_ns.is_some() && !options.ends_with_first_byte {
-        say(&render_received_total(counts(report.total)));
+        say(&render_received_total(report.total));
     }
     if report.dropped_events > 0 {
-        let count = report.dropped_events;
-        narrate(&format!("{NAME}: output was read too slowly: {count} lines are lost\n"));
+        complain_of_dropped(report.dropped_events);
     }
     if let Some(why) = &report.file_fault {
         complain(why);
@@ -64,10 +63,12 @@ fn measure(
 
 /// Why a run has not what it should.
 fn lost(report: &Report, server: &str) -> Option<Failure> {
-    let why = report.lost.as_deref()?;
-    Some(Failure::new(match report.first_byte_ns {
-        Some(_) => format!("the connection to {server} was lost: {why}"),
-        None => format!("no data came from {server}: {why}"),
+    let lost = report.lost.as_ref()?;
+    let (Lost::Connection(why) | Lost::Stream(why)) = lost;
+    Some(Failure::new(match lost {
+        _ if report.first_byte_ns.is_none() => format!("no data came from {server}: {why}"),
+        Lost::Connection(_) => format!("the connection to {server} was lost: {why}"),
+        Lost::Stream(_) => format!("the download from {server} ended early: {why}"),
     }))
 }
 

@@ -56,6 +56,11 @@ pub(super) fn perform(name: &str, words: &[String]) -> u8 {
     if cancel.requested() { exit::INTERRUPTED } else { code }
 }
 
+/// Tells that there was no room for so many lines.
+fn complain_of_dropped(count: u64) {
+    narrate(&format!("{NAME}: output was read too slowly: {count} lines are lost\n"));
+}
+
 /// Tells that a file is not whole; the exit code says so, too.
 fn complain(why: &str) {
     narrate(&format!("{NAME}: {why}\n"));

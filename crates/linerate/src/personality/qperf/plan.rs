@@ -1,6 +1,6 @@
 //! What the options mean to the engine.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use linerate_engine::access::Identity;
@@ -8,6 +8,7 @@ use linerate_engine::qperf::{ClientPlan, QuicPlan, ServerPlan};
 use linerate_engine::relay::{self, Carries, ProxyLimits, ProxyPlan, QuicSides, Sending};
 use linerate_engine::resolve_host;
 use linerate_personality::qperf::options::{Congestion, Options, Version};
+use linerate_personality::target::{is_address, without_brackets};
 
 use super::Failure;
 
@@ -32,11 +33,10 @@ pub(super) fn interval_ns(options: &Options) -> u64 {
 
 /// The plan of a client of this host.
 pub(super) fn client(options: &Options, host: &str) -> Result<ClientPlan, Failure> {
-    let is_address = host.parse::<IpAddr>().is_ok();
     let runtime = Duration::from_secs(options.runtime_s.into());
     Ok(ClientPlan {
         remote: resolve(host, options.port)?,
-        server_name: if is_address { String::new() } else { host.to_owned() },
+        server_name: if is_address(host) { String::new() } else { host.to_owned() },
         quic: quic(options),
         runtime: (!options.ends_with_first_byte).then_some(runtime),
         interval_ns: interval_ns(options),
@@ -117,8 +117,7 @@ const LEAST_BUFFER_BYTES: u32 = 16 << 10;
 
 /// The first address of a host.
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, Failure> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = resolve_host(bare, port, None);
+    let found = resolve_host(without_brackets(host), port, None);
     let unknown = |why: &dyn std::fmt::Display| {
         Failure::new(format!(
             "the host \"{host}\" is unknown ({why}): check the name, or give an address"

@@ -22,16 +22,10 @@ use crate::personality::recorder::{Recorder, ServedDialect, ServerRecorder};
 use crate::personality::run_document::{RunRecord, options_of};
 use crate::start_time::utc_now_ns;
 
-/// What was counted, as the lines have it.
-pub(super) fn counts(counts: Counts) -> output::Counts {
-    let Counts { bytes, packets, lost_packets } = counts;
-    output::Counts { bytes, packets, lost_packets }
-}
-
-/// An interval, likewise.
+/// An interval, as the lines have it.
 pub(super) fn interval(over: &Interval) -> output::Interval {
     let measured_ns = over.to_ns.saturating_sub(over.from_ns);
-    output::Interval { index: over.index, measured_ns, counts: counts(over.counts) }
+    output::Interval { index: over.index, measured_ns, counts: over.counts }
 }
 
 /// The nearest native load: one stream of a connection down.
@@ -213,6 +207,7 @@ fn ending(close: &Close) -> TestEnding {
             TestEnding::Complete
         }
         Close::Stopped => TestEnding::Interrupted("the server was stopped".to_owned()),
+        Close::Other(why) => TestEnding::Interrupted(why.clone()),
         _ => TestEnding::Interrupted("the client didn't close its connection".to_owned()),
     }
 }

@@ -12,8 +12,8 @@ use linerate_personality::qperf::output::{
     render_start, render_stream_opened,
 };
 
-use super::record::{ServerRecords, counts, interval, server_recorder};
-use super::{Failure, complain, plan};
+use super::record::{ServerRecords, interval, server_recorder};
+use super::{Failure, complain, complain_of_dropped, plan};
 use crate::certificates::read_identity_of;
 use crate::output::narrate;
 use crate::personality::stdout::say;
@@ -35,20 +35,28 @@ pub(super) fn run(options: &Options, words: &[String], cancel: &Cancel) -> Resul
     }
     let mut records = ServerRecords::new(recorder, options, server.address());
     let style = Style::of(options);
-    while !cancel.requested() {
+    let mut failed = None;
+    while !cancel.requested() && failed.is_none() {
         match server.events().recv_timeout(LOOK) {
-            Ok(ServerEvent::Broken(why)) => {
-                return Err(Failure::new(format!("the server can't go on: {why}")));
-            }
+            Ok(ServerEvent::Broken(why)) => failed = Some(broken(&why)),
             Ok(event) => tell(event, style, &mut records),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::new("the server's thread failed"));
+                failed = Some(Failure::new("the server's thread failed"));
             }
         }
     }
-    server.end().into_iter().for_each(|event| tell(event, style, &mut records));
-    Ok(())
+    for event in server.end() {
+        match event {
+            ServerEvent::Broken(why) => failed = Some(broken(&why)),
+            event => tell(event, style, &mut records),
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn broken(why: &str) -> Failure {
+    Failure::new(format!("the server can't go on: {why}"))
 }
 
 fn tell(event: ServerEvent, style: Style, records: &mut ServerRecords) {
@@ -67,10 +75,11 @@ fn tell(event: ServerEvent, style: Style, records: &mut ServerRecords) {
             say(&render_sent(style, *number, &interval(over), *window_bytes));
         }
         ServerEvent::Closed { number, close, total, .. } => {
-            say(&render_closed(*number, close, counts(*total)));
+            say(&render_closed(*number, close, *total));
         }
+        ServerEvent::Dropped(count) => complain_of_dropped(*count),
         ServerEvent::FileFault(why) => complain(why),
-        ServerEvent::Broken(why) => narrate(&format!("qperf: the server can't go on: {why}\n")),
+        ServerEvent::Broken(_) => {}
     }
     records.record(&event);
 }

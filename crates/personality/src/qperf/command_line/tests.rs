@@ -34,6 +34,10 @@ fn the_address_behind_s_and_a_server_s_port_are_the_original_s_words() {
     let options = read("-s 127.0.0.1 -p 4433");
     assert_eq!(options.listen.address.as_deref(), Some("127.0.0.1"));
     assert_eq!(options.listen_port(), 4433);
+    for address in ["::1", "[::1]", "fe80::1%eth0"] {
+        let options = read(&format!("-s {address}"));
+        assert_eq!(options.listen.address.as_deref(), Some(address));
+    }
     assert_eq!(read("-s --listen-addr ::1").listen.address.as_deref(), Some("::1"));
     assert_eq!(read("-s -p 1 --listen-port=2").listen_port(), 2);
     let proxy = read("-P host -p 4433");
