@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use rustls::ServerConfig;
 use rustls::server::StoresServerSessions;
 
 use super::session_file::{not_ours, read_kept, render_block, take_block, write_secret};
@@ -68,6 +69,14 @@ impl SessionCache {
         write_secret(path, &render(&sessions)).map_err(|error| failed("write", error))?;
         let state = Mutex::new(State { sessions, ..State::default() });
         Ok(Arc::new(Self { path: path.to_owned(), state, changed: Condvar::new() }))
+    }
+
+    /// Has the clients of a server resume these sessions, with early data.
+    pub(crate) fn serve(cache: &Arc<Self>, tls: &mut ServerConfig) {
+        tls.session_storage = Arc::clone(cache) as Arc<_>;
+        tls.send_tls13_tickets = 1;
+        // QUIC has no other number (RFC 9001, section 4.6.1).
+        tls.max_early_data_size = u32::MAX;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

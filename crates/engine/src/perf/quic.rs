@@ -50,7 +50,7 @@ fn settings(options: &QuicOptions, streams: u32) -> Settings {
         half_open_connections: HALF_OPEN_CONNECTIONS,
         pacing: if options.unpaced { Pacing::Off } else { Pacing::On },
         ids: options.ids,
-        version: if options.draft_29 { QuicVersion::Draft29 } else { QuicVersion::V1 },
+        version: if options.draft_29 { QuicVersion::Draft29 } else { QuicVersion::V1 }.into(),
         ..Settings::default()
     }
 }

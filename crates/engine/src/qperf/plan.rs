@@ -116,7 +116,7 @@ impl QuicPlan {
             // The original marks none.
             ecn: false,
             pacing: Pacing::Off,
-            version: if self.draft_29 { QuicVersion::Draft29 } else { QuicVersion::V1 },
+            version: if self.draft_29 { QuicVersion::Draft29 } else { QuicVersion::V1 }.into(),
             ids: ConnectionIds { empty: true, ..ConnectionIds::default() },
             ..Settings::default()
         }
@@ -227,11 +227,8 @@ impl ServerPlan {
         }
         let cache = self.session_cache.as_deref().map(SessionCache::open).transpose()?;
         let writer = cache.as_ref().map(CacheWriter::start).transpose()?;
-        if let Some(cache) = cache {
-            tls.session_storage = cache;
-            tls.send_tls13_tickets = 1;
-            // QUIC has no other number (RFC 9001, section 4.6.1).
-            tls.max_early_data_size = u32::MAX;
+        if let Some(cache) = &cache {
+            SessionCache::serve(cache, &mut tls);
         }
         let events = self.quic.events()?;
         let extras = Extras { any_protocol: true, ..self.quic.extras(events.as_ref()) };

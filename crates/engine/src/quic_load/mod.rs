@@ -167,7 +167,7 @@ fn settings(workload: &Workload) -> Settings {
         // the search for longer packets had paid.
         jumbo: !quic.datagrams && !connects && connections <= MOST_JUMBO_CONNECTIONS,
         pacing: quic.pacing,
-        version: quic.version,
+        version: quic.version.into(),
         ids: default.ids,
         // Each of its sockets is connected to one address.
         migrates: false,

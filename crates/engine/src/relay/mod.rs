@@ -6,6 +6,7 @@
 
 mod admission;
 mod counts;
+mod options;
 mod quic;
 mod tcp;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 use linerate_measure::plan::LocalAddress;
 
 use crate::access::{Authority, Identity};
-use crate::control::fingerprint;
+use crate::control::{CacheWriter, SessionCache, fingerprint};
 use crate::error::Error;
 use crate::probe::{memory_bytes, raise_open_files_limit};
 use crate::socket::plain;
@@ -29,6 +30,7 @@ use admission::Admission;
 use counts::Counts;
 pub use counts::{EndTotals, Totals};
 pub use linerate_wire::relay::{Close, CloseKind, End, Ended};
+pub use options::SideOptions;
 
 pub use crate::transport::quic::Congestion;
 
@@ -81,6 +83,8 @@ pub struct QuicSides {
     pub authority: Option<Authority>,
     /// How the QUIC connections of each side send.
     pub sending: Sending,
+    /// What else they have.
+    pub options: SideOptions,
     /// Where each connection's begin and end are told, and what it sends: the length of an interval, ns.
     pub interval_ns: Option<u64>,
 }
@@ -164,6 +168,8 @@ pub struct Proxy {
     threads: Vec<JoinHandle<()>>,
     counts: Vec<Arc<Counts>>,
     events: Receiver<ProxyEvent>,
+    /// Writes clients' sessions down.
+    cache: Option<CacheWriter>,
 }
 
 /// What one thread shares with the others.
@@ -209,6 +215,7 @@ impl Proxy {
             threads: Vec::new(),
             counts: Vec::new(),
             events: told,
+            cache: None,
         };
         match &plan.carries {
             Carries::Quic(sides) => proxy.start_quic(plan, sides, &shared)?,
@@ -223,7 +230,9 @@ impl Proxy {
         sides: &QuicSides,
         shared: &Shared,
     ) -> Result<(), Error> {
-        let sockets = quic::bind(plan)?;
+        let sockets = quic::bind(plan, &sides.options)?;
+        let cache = sides.options.session_cache.as_deref().map(SessionCache::open).transpose()?;
+        self.cache = cache.as_ref().map(CacheWriter::start).transpose()?;
         let address = sockets.first().and_then(|socket| socket.local_addr().ok()?.as_socket());
         let address =
             address.ok_or_else(|| Error::Host("a UDP socket has no address".to_owned()))?;
@@ -231,8 +240,9 @@ impl Proxy {
         self.fingerprint = Some(fingerprint(&sides.identity.certificate_der));
         for (number, socket) in (0..).zip(sockets) {
             let (plan, sides, context) = (plan.clone(), sides.clone(), shared.clone());
+            let cache = cache.clone();
             self.spawn(shared, move |counts| {
-                quic::Worker::new(plan, sides, number, socket, context, counts)
+                quic::Worker::new(plan, (sides, cache), number, socket, context, counts)
                     .and_then(|worker| worker.run().map_err(broken))
             })?;
         }
@@ -284,6 +294,11 @@ impl Proxy {
     /// What it tells, in order.
     pub fn events(&self) -> &Receiver<ProxyEvent> {
         &self.events
+    }
+
+    /// Why the file of clients' sessions is not up to date, once.
+    pub fn take_cache_fault(&self) -> Option<String> {
+        self.cache.as_ref()?.take_fault()
     }
 
     /// What it has done so far.

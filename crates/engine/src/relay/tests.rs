@@ -50,6 +50,7 @@ fn plan(target: SocketAddr) -> ProxyPlan {
             identity: make_identity().unwrap(),
             authority: None,
             sending: Sending::default(),
+            options: SideOptions::default(),
             interval_ns: None,
         })),
     }

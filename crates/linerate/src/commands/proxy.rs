@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::relay::{
-    Carries, Congestion, Proxy, ProxyEvent, ProxyLimits, ProxyPlan, QuicSides, Sending, Totals,
+    Carries, Congestion, Proxy, ProxyEvent, ProxyLimits, ProxyPlan, QuicSides, Sending,
+    SideOptions, Totals,
 };
 use linerate_engine::{resolve_host, unknown_host};
 use linerate_measure::run::exit;
@@ -115,6 +116,7 @@ fn sides_of(args: &ProxyArgs, target_name: String, cancel: &Cancel) -> Result<Qu
             },
             first_window_packets: args.iw,
         },
+        options: SideOptions::default(),
         interval_ns: None,
     })
 }

@@ -16,6 +16,24 @@ fn events(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Bytes of streams that the client of these events sent before the handshake was done.
+pub(crate) fn early_bytes(path: &Path) -> u64 {
+    let text = std::fs::read_to_string(path).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let (mut early, mut packet) = (0, 0);
+    for event in events {
+        match event["type"].as_str() {
+            Some("packet-prepare") => packet = 0,
+            Some("stream-send") if event["stream-id"].as_i64() >= Some(0) => {
+                packet += event["data-len"].as_u64().unwrap();
+            }
+            Some("packet-sent") if event["packet-type"] == 1 => early += packet,
+            _ => {}
+        }
+    }
+    early
+}
+
 fn of<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Value> {
     events.iter().filter(move |event| event["type"] == name)
 }

@@ -129,7 +129,11 @@ impl Server {
 
     /// A proxy, which listens as a server does.
     pub(crate) fn proxy(words: &str) -> Self {
-        let folder = folder();
+        Self::proxy_in(folder(), words)
+    }
+
+    /// Likewise, in this folder.
+    pub(crate) fn proxy_in(folder: TempDir, words: &str) -> Self {
         let command = command(words, folder.path());
         Self::listen(folder, command, "127.0.0.1")
     }

@@ -18,6 +18,7 @@ mod original;
 mod pairs;
 mod patterns;
 mod proxies;
+mod proxy_options;
 mod refusals;
 mod sessions;
 mod vanishing;

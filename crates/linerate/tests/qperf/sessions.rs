@@ -3,27 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use serde_json::Value;
-
+use super::events::early_bytes;
 use super::fixture::{Server, folder};
-
-/// Bytes of streams that the client of these events sent before the handshake was done.
-fn early_bytes(path: &Path) -> u64 {
-    let text = std::fs::read_to_string(path).unwrap();
-    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let (mut early, mut packet) = (0, 0);
-    for event in events {
-        match event["type"].as_str() {
-            Some("packet-prepare") => packet = 0,
-            Some("stream-send") if event["stream-id"].as_i64() >= Some(0) => {
-                packet += event["data-len"].as_u64().unwrap();
-            }
-            Some("packet-sent") if event["packet-type"] == 1 => early += packet,
-            _ => {}
-        }
-    }
-    early
-}
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777

@@ -15,7 +15,11 @@ pub struct Close {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseKind {
     /// QUIC's own, frame type 0x1c.
-    Transport,
+    Transport {
+        /// The type of the frame that is to blame, 0 if none. A close that is repeated blames none: that frame was
+        /// another connection's.
+        frame: u64,
+    },
     /// The application's, frame type 0x1d.
     Application,
 }
@@ -37,7 +41,8 @@ pub enum Code {
 impl Close {
     /// The transport's close with this code.
     pub fn transport(code: Code, reason: &str) -> Self {
-        Self { kind: CloseKind::Transport, code: code as u64, reason: reason.as_bytes().to_vec() }
+        let kind = CloseKind::Transport { frame: 0 };
+        Self { kind, code: code as u64, reason: reason.as_bytes().to_vec() }
     }
 }
 
@@ -61,10 +66,9 @@ impl Ended {
         let repeated = [Code::NoError, Code::ConnectionRefused, Code::ApplicationError]
             .map(|code| code as u64);
         match self {
-            Self::Closed(close)
-                if close.kind == CloseKind::Application || repeated.contains(&close.code) =>
-            {
-                close.clone()
+            Self::Closed(close) if close.kind == CloseKind::Application => close.clone(),
+            Self::Closed(close) if repeated.contains(&close.code) => {
+                Close { kind: CloseKind::Transport { frame: 0 }, ..close.clone() }
             }
             Self::Closed(close) => {
                 let reason = String::from_utf8_lossy(&close.reason);
@@ -94,9 +98,10 @@ mod tests {
         for (code, carried) in
             [(0x0, 0x0), (0x1, 0x1), (0x2, 0x2), (0x3, 0x1), (0xc, 0xc), (0x12a, 0x1)]
         {
-            let close = Close { kind: CloseKind::Transport, code, reason: b"why".to_vec() };
-            let close = Ended::Closed(close).carried();
-            assert_eq!((close.kind, close.code), (CloseKind::Transport, carried), "{code:#x}");
+            let kind = CloseKind::Transport { frame: 0x1b };
+            let close = Ended::Closed(Close { kind, code, reason: b"why".to_vec() }).carried();
+            let kind = CloseKind::Transport { frame: 0 };
+            assert_eq!((close.kind, close.code), (kind, carried), "{code:#x}");
             assert!(close.reason.ends_with(b"why"));
         }
         assert_eq!(Ended::Refused("down".to_owned()).carried().code, 0x2);

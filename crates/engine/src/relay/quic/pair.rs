@@ -250,7 +250,7 @@ impl Pair {
             }
             Action::Close(end, close) => {
                 let Close { kind, code, reason } = close;
-                let is_transport = kind == CloseKind::Transport;
+                let is_transport = kind != CloseKind::Application;
                 self.with(end, |one| one.close_as(is_transport, code, &reason));
             }
         }

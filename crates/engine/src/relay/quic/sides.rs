@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::super::{ProxyPlan, QuicSides};
+use super::super::{ProxyPlan, QuicSides, SideOptions};
 use crate::acceptor::{listen_error, listening_address};
-use crate::control::{Trusts, client_tls, server_tls};
+use crate::control::{SessionCache, Trusts, client_tls, server_tls};
 use crate::error::Error;
 use crate::socket::{bind_datagram, enlarge_datagram_buffers, or_over_v4, share_packets};
 use crate::transport::quic::{ClientSide, ConnectionIds, Endpoint, Extras, ServerSide, Settings};
@@ -42,7 +42,7 @@ pub(super) fn first_window_bytes(plan: &ProxyPlan) -> u32 {
 fn settings(plan: &ProxyPlan, sides: &QuicSides) -> Settings {
     let limits = &plan.limits;
     let first_packets = sides.sending.first_window_packets;
-    Settings {
+    sides.options.apply(Settings {
         congestion: sides.sending.congestion,
         initial_window_bytes: first_packets
             .map(|packets| u64::from(packets).saturating_mul(FIRST_PACKET_BYTES)),
@@ -54,7 +54,7 @@ fn settings(plan: &ProxyPlan, sides: &QuicSides) -> Settings {
         datagrams: true,
         jumbo: true,
         ..Settings::default()
-    }
+    })
 }
 
 /// The ids of the thread of this number, so that packets come to its socket whatever becomes of a client's
@@ -68,12 +68,16 @@ fn ids(number: u32) -> ConnectionIds {
 /// # Errors
 ///
 /// Where nothing can listen there.
-pub(in super::super) fn bind(plan: &ProxyPlan) -> Result<Vec<Socket>, Error> {
+pub(in super::super) fn bind(
+    plan: &ProxyPlan,
+    options: &SideOptions,
+) -> Result<Vec<Socket>, Error> {
     let wanted = listening_address(plan.bind.as_ref(), plan.port)?;
     let failed = |error| listen_error(wanted, &error);
     let open = |address| {
         bind_datagram(address, None).and_then(|socket| {
             enlarge_datagram_buffers(&socket)?;
+            options.set_buffers(&socket)?;
             Ok(socket)
         })
     };
@@ -98,7 +102,7 @@ pub(in super::super) fn bind(plan: &ProxyPlan) -> Result<Vec<Socket>, Error> {
 /// Where QUIC can't be set up as the plan has it.
 pub(super) fn endpoint(
     plan: &ProxyPlan,
-    sides: &QuicSides,
+    (sides, cache): (&QuicSides, Option<&Arc<SessionCache>>),
     number: u32,
     socket: Socket,
 ) -> Result<(Endpoint, ClientSide), Error> {
@@ -107,14 +111,15 @@ pub(super) fn endpoint(
     let far = Settings { keep_alive: Some(KEEP_ALIVE), ids: ids(number), ..settings(plan, sides) };
     let any_protocol = sides.alpn.is_none();
     let extras = || Extras { transport_close: true, any_protocol, ..Extras::default() };
-    let server = Arc::new(server_tls(&sides.identity, &[], alpn())?);
-    let server = ServerSide::new(server, &near, extras())?;
     let trusts = |provider: &_| match &sides.authority {
         Some(authority) => Trusts::vouched(authority, provider),
         None => Ok(Trusts::Unread),
     };
-    let client = Arc::new(client_tls(trusts, &[], alpn())?);
-    let client = ClientSide::new(client, &far, extras())?;
+    let mut server = server_tls(&sides.identity, &[], alpn())?;
+    let mut client = client_tls(trusts, &[], alpn())?;
+    sides.options.configure((&mut server, &mut client), cache)?;
+    let server = ServerSide::new(Arc::new(server), &near, extras())?;
+    let client = ClientSide::new(Arc::new(client), &far, extras())?;
     let endpoint = Endpoint::over(Arc::new(socket), &near, Some(&server))?;
     Ok((endpoint.asking().connecting(far).looking(), client))
 }
@@ -129,10 +134,11 @@ pub(super) fn server_name(plan: &ProxyPlan, sides: &QuicSides) -> String {
 }
 
 /// A socket for one connection to the target.
-pub(super) fn target_socket(target: SocketAddr) -> io::Result<Arc<Socket>> {
+pub(super) fn target_socket(target: SocketAddr, options: &SideOptions) -> io::Result<Arc<Socket>> {
     let kind = Type::DGRAM.nonblocking();
     let socket = Socket::new(Domain::for_address(target), kind, Some(Protocol::UDP))?;
     enlarge_datagram_buffers(&socket)?;
+    options.set_buffers(&socket)?;
     socket.connect(&target.into())?;
     Ok(Arc::new(socket))
 }

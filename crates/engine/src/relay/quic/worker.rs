@@ -13,6 +13,7 @@ use super::super::counts::Counts;
 use super::super::{PairEvent, ProxyEvent, ProxyPlan, QuicSides, Shared};
 use super::pair::Pair;
 use super::sides::{buffers, endpoint, first_window_bytes, server_name, target_socket};
+use crate::control::SessionCache;
 use crate::error::Error;
 use crate::transport::multiplexer::Link;
 use crate::transport::quic::{Cause, ClientSide, Endpoint, Event};
@@ -71,13 +72,13 @@ pub(in super::super) struct Worker {
 impl Worker {
     pub(in super::super) fn new(
         plan: ProxyPlan,
-        sides: QuicSides,
+        (sides, cache): (QuicSides, Option<Arc<SessionCache>>),
         number: u32,
         socket: Socket,
         shared: Shared,
         counts: Arc<Counts>,
     ) -> Result<Self, Error> {
-        let (endpoint, client_side) = endpoint(&plan, &sides, number, socket)?;
+        let (endpoint, client_side) = endpoint(&plan, (&sides, cache.as_ref()), number, socket)?;
         Ok(Self {
             target_name: server_name(&plan, &sides),
             told: sides.interval_ns.map(Told::new),
@@ -233,8 +234,10 @@ impl Worker {
 
     fn connect(&mut self, number: usize) -> io::Result<()> {
         let target = self.plan.target;
-        let port =
-            self.endpoint.prepare_outgoing(target_socket(target)?).map_err(io::Error::other)?;
+        let port = self
+            .endpoint
+            .prepare_outgoing(target_socket(target, &self.sides.options)?)
+            .map_err(io::Error::other)?;
         let link =
             self.endpoint.connect_apart(port, target, &self.target_name, &self.client_side)?;
         self.own(link, number, End::Target);
@@ -305,11 +308,9 @@ impl Worker {
         };
         let ended = match (&cause.close, cause.kind) {
             (Some(close), _) => Ended::Closed(Close {
-                kind: if close.frame.is_some() {
-                    CloseKind::Transport
-                } else {
-                    CloseKind::Application
-                },
+                kind: close
+                    .frame
+                    .map_or(CloseKind::Application, |frame| CloseKind::Transport { frame }),
                 code: close.code,
                 reason: close.reason.to_vec(),
             }),

@@ -46,6 +46,7 @@ pub(crate) use session::Extras;
 pub use settings::Congestion;
 pub(crate) use settings::{
     Acknowledging, ClientSide, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS, ServerSide, Settings,
+    Versions,
 };
 pub(crate) use stock::Stock;
 pub(crate) use stream::{Facts, QuicStream, Way, shared_pattern};

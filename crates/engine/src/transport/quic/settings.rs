@@ -107,6 +107,21 @@ impl Congestion {
     }
 }
 
+/// The versions that an endpoint speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Versions {
+    /// A client speaks this one, and a server takes every version that there is here.
+    All(QuicVersion),
+    /// Both ends speak this one, and a server answers others with it (version negotiation).
+    Only(QuicVersion),
+}
+
+impl From<QuicVersion> for Versions {
+    fn from(version: QuicVersion) -> Self {
+        Self::All(version)
+    }
+}
+
 /// What the connections of an endpoint are told.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
@@ -147,8 +162,7 @@ pub(crate) struct Settings {
     /// Whether that is what the route of a connected socket carries, jumbo frames included.
     pub(crate) jumbo: bool,
     pub(crate) pacing: Pacing,
-    /// What a client speaks; a server takes every version that there is here.
-    pub(crate) version: QuicVersion,
+    pub(crate) version: Versions,
     /// What stands in connection ids; the mark must be the peer's too.
     pub(crate) ids: ConnectionIds,
     /// Whether a server's connections go on when their client's address changes. Its socket must be one that
@@ -207,7 +221,7 @@ impl Default for Settings {
             mtu_most_bytes: None,
             jumbo: false,
             pacing: Pacing::On,
-            version: QuicVersion::V1,
+            version: QuicVersion::V1.into(),
             ids: ConnectionIds::default(),
             migrates: false,
         }
@@ -222,6 +236,9 @@ impl Settings {
         // it (RFC 9287).
         config.grease_quic_bit(false);
         self.ids.apply(&mut config);
+        if let Versions::Only(version) = self.version {
+            config.supported_versions(vec![version_number(version)]);
+        }
         let asked = self.mtu_bytes.or(self.mtu_most_bytes);
         let [jumbo_bytes, _] = MOST_JUMBO_BYTES;
         // The other end's route may carry longer packets than this one's.
@@ -331,7 +348,8 @@ impl ClientSide {
         let extras = Extras { mark: ids.mark, ..extras };
         let transports = settings.transports(extras.events.as_ref());
         let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
-        let version = version_number(settings.version);
+        let (Versions::All(version) | Versions::Only(version)) = settings.version;
+        let version = version_number(version);
         let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
         config.version(version);
         if ids.mark.is_some() {

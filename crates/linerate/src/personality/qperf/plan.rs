@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use linerate_engine::access::Identity;
 use linerate_engine::qperf::{ClientPlan, QuicPlan, ServerPlan};
-use linerate_engine::relay::{self, Carries, ProxyLimits, ProxyPlan, QuicSides, Sending};
+use linerate_engine::relay::{
+    self, Carries, ProxyLimits, ProxyPlan, QuicSides, Sending, SideOptions,
+};
 use linerate_engine::resolve_host;
+use linerate_measure::QuicVersion;
 use linerate_personality::qperf::options::{Congestion, Options, Version};
 use linerate_personality::target::{is_address, without_brackets};
 
@@ -107,9 +110,22 @@ pub(super) fn proxy(
                 },
                 first_window_packets: Some(options.window_packets),
             },
+            options: side_options(options),
             interval_ns: Some(interval_ns(options)),
         })),
     })
+}
+
+fn side_options(options: &Options) -> SideOptions {
+    let version = options.version.map(|version| match version {
+        Version::Rfc1 => QuicVersion::V1,
+        Version::Draft29 => QuicVersion::Draft29,
+    });
+    // What doesn't fit the kernel's own number is more than it grants.
+    let socket_bytes = usize::try_from(options.buffers.udp_bytes.min(i32::MAX as u64)).ok();
+    let key_log = options.files.tls_log.clone().map(|path| (path, "-l"));
+    let session_cache = options.listen.session_cache.clone();
+    SideOptions { socket_bytes, no_offload: !options.segments, version, key_log, session_cache }
 }
 
 /// Less would have many streams wait for each other.

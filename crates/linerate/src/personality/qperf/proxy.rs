@@ -18,7 +18,7 @@ use linerate_personality::qperf::output::{
 use linerate_wire::qperf::Close;
 use linerate_wire::visible::visible_line;
 
-use super::{Failure, plan};
+use super::{Failure, complain, plan};
 use crate::certificates::read_identity_of;
 use crate::output::{narrate, render_proxy_event};
 use crate::personality::stdout::say;
@@ -48,7 +48,9 @@ pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), 
         match proxy.events().recv_timeout(LOOK) {
             Ok(ProxyEvent::Broken(why)) => return Err(Failure::new(why)),
             Ok(event) => printer.tell(&event),
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                proxy.take_cache_fault().iter().for_each(|why| complain(why));
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::new("the proxy's thread failed"));
             }
@@ -119,11 +121,29 @@ fn close_of(ended: &Ended) -> Close {
         Ended::Closed(close) => {
             let reason = visible_line(&String::from_utf8_lossy(&close.reason));
             match close.kind {
-                CloseKind::Transport => Close::Transport { code: close.code, frame: 0, reason },
+                CloseKind::Transport { frame } => {
+                    Close::Transport { code: close.code, frame, reason }
+                }
                 CloseKind::Application => Close::Application { code: close.code, reason },
             }
         }
         Ended::Silent(_) => Close::Idle,
         Ended::Refused(why) | Ended::Failed(why) => Close::Other(why.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_engine::relay::Close as Carried;
+
+    use super::*;
+
+    #[test]
+    fn a_transport_s_close_names_the_frame_that_is_to_blame() {
+        let kind = CloseKind::Transport { frame: 0x1b };
+        let close = Carried { kind, code: 0xa, reason: b"why\n".to_vec() };
+        let text = render_binding_closed(3, &close_of(&Ended::Closed(close)));
+        let line = "binding 3 closed by remote: transport close: code=0xa; frame=27; reason=why";
+        assert!(text.starts_with(line), "{text}");
     }
 }

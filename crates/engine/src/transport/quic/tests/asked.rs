@@ -14,7 +14,7 @@ fn bytes_arrive_whatever_is_asked_for() {
         Settings { pacing: Pacing::Off, ..Settings::default() },
         Settings { pacing: Pacing::Off, congestion: Congestion::Bbr, ..Settings::default() },
         Settings { pacing: Pacing::Rate { bps: 400_000_000 }, ..Settings::default() },
-        Settings { version: QuicVersion::Draft29, acks, ..Settings::default() },
+        Settings { version: QuicVersion::Draft29.into(), acks, ..Settings::default() },
         Settings {
             ids: ConnectionIds { server: Some(7), mark, ..ConnectionIds::default() },
             ..Settings::default()
@@ -107,7 +107,7 @@ fn all_streams_of_a_connection_share_its_window() {
 fn the_version_and_the_mark_stand_in_the_packets() {
     let mark = Mark::new(&[0xc1, 0xb1, 0x12, 0x34]);
     let ids = ConnectionIds { mark, ..ConnectionIds::default() };
-    let settings = Settings { version: QuicVersion::Draft29, ids, ..Settings::default() };
+    let settings = Settings { version: QuicVersion::Draft29.into(), ids, ..Settings::default() };
     let mut pair = Relayed::new(&settings, (Extras::default(), Extras::default()), false);
     pair.run(|(_, established), _| established);
     let seen = &pair.up.seen;

@@ -1,0 +1,87 @@
+//! What the QUIC connections of both sides have that a user seldom asks for.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linerate_measure::QuicVersion;
+use rustls::{ClientConfig, ServerConfig};
+use socket2::Socket;
+
+use crate::control::{KeyLog, SessionCache};
+use crate::error::Error;
+use crate::transport::quic::{Settings, Versions};
+
+/// What the QUIC connections of both sides have.
+#[derive(Clone, Debug, Default)]
+pub struct SideOptions {
+    /// Bytes of each UDP socket's buffers; absent: as much as flows have. The kernel grants what its limits allow.
+    pub socket_bytes: Option<usize>,
+    /// Whether packets leave one by one (no UDP segmentation offload).
+    pub no_offload: bool,
+    /// The one version that is spoken on both sides; absent: version 1 with the target, and any with clients.
+    pub version: Option<QuicVersion>,
+    /// The file that TLS secrets are appended to (SSLKEYLOGFILE), and what named it.
+    pub key_log: Option<(PathBuf, &'static str)>,
+    /// The file that clients' sessions are kept in across restarts; absent: none are resumed.
+    pub session_cache: Option<PathBuf>,
+}
+
+impl SideOptions {
+    /// Gives a socket its buffers.
+    pub(super) fn set_buffers(&self, socket: &Socket) -> io::Result<()> {
+        let Some(bytes) = self.socket_bytes else { return Ok(()) };
+        socket.set_recv_buffer_size(bytes)?;
+        socket.set_send_buffer_size(bytes)
+    }
+
+    /// Settings with these options.
+    pub(super) fn apply(&self, settings: Settings) -> Settings {
+        let version = self.version.map_or(settings.version, Versions::Only);
+        Settings { offload: !self.no_offload, version, ..settings }
+    }
+
+    /// Has both sides write their secrets down, and clients resume sessions of this cache.
+    ///
+    /// # Errors
+    ///
+    /// Where the secrets can't be written.
+    pub(super) fn configure(
+        &self,
+        (near, far): (&mut ServerConfig, &mut ClientConfig),
+        cache: Option<&Arc<SessionCache>>,
+    ) -> Result<(), Error> {
+        if let Some((path, named_by)) = &self.key_log {
+            let log = Arc::new(KeyLog::open(path, named_by)?);
+            (near.key_log, far.key_log) = (Arc::clone(&log) as Arc<_>, log);
+        }
+        if let Some(cache) = cache {
+            SessionCache::serve(cache, near);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use socket2::{Domain, Type};
+
+    use super::*;
+
+    #[test]
+    fn sockets_and_settings_are_as_asked() {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        let before = socket.recv_buffer_size().unwrap();
+        SideOptions::default().set_buffers(&socket).unwrap();
+        assert_eq!(socket.recv_buffer_size().unwrap(), before);
+        let (socket_bytes, version) = (Some(8 << 10), Some(QuicVersion::Draft29));
+        let asked =
+            SideOptions { socket_bytes, version, no_offload: true, ..SideOptions::default() };
+        asked.set_buffers(&socket).unwrap();
+        // The kernel doubles what it is asked for (socket(7)).
+        assert_eq!(socket.recv_buffer_size().unwrap(), 16 << 10);
+        let settings = asked.apply(Settings::default());
+        assert_eq!(settings.version, Versions::Only(QuicVersion::Draft29));
+        assert!(!settings.offload && SideOptions::default().apply(Settings::default()).offload);
+    }
+}
