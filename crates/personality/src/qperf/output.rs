@@ -193,6 +193,21 @@ pub fn render_binding_removed(number: u64) -> String {
     format!("binding {number} disconnected, cleaning up\nbinding {number} removed\n")
 }
 
+/// The peer gave a stream up, with this code of its application.
+pub fn render_reset(code: u64) -> String {
+    format!("received RESET_STREAM: {}\n", error_number(code))
+}
+
+/// The peer wants no more of a stream, likewise.
+pub fn render_stopped(code: u64) -> String {
+    format!("received STOP_SENDING: {}\n", error_number(code))
+}
+
+/// The number that quicly, the original's QUIC library, gives an application's error code.
+fn error_number(code: u64) -> u64 {
+    code.saturating_add(0x3_0000)
+}
+
 /// Whole milliseconds of a time.
 fn whole_ms(ns: u64) -> u64 {
     ns / 1_000_000
@@ -271,6 +286,12 @@ mod tests {
         }
         assert_eq!(render_rate(39_881, 1_000_003_000, true), "319047 bit/s");
         assert_eq!(render_rate(1 << 50, 1, true).matches('e').count(), 0);
+    }
+
+    #[test]
+    fn codes_of_streams_are_those_that_the_original_prints() {
+        assert_eq!(render_reset(7), "received RESET_STREAM: 196615\n");
+        assert_eq!(render_stopped(0), "received STOP_SENDING: 196608\n");
     }
 
     #[test]

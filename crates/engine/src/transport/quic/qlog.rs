@@ -3,7 +3,7 @@
 //!
 //! `quinn-proto` can write such files too, but without any frames, without beginning and end. The session
 //! sees every packet before it is sealed and after it was opened, so that ours have them. A packet that is
-//! held to be lost is not told: there is no knowing which it was.
+//! held to be lost is not told.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};

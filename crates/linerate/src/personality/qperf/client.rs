@@ -7,7 +7,7 @@ use linerate_engine::qperf::{ClientEvent, Lost, Report, run_client};
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output::{
     Style, render_connecting, render_established, render_first_byte, render_received,
-    render_received_total, render_start,
+    render_received_total, render_reset, render_start,
 };
 
 use super::record::{self, interval};
@@ -86,6 +86,6 @@ fn tell(event: ClientEvent, style: Style, record: &mut RunRecord) {
             record::record_received(record, &over);
             say(&render_received(style, &interval(&over)));
         }
-        ClientEvent::Reset { code } => narrate(&format!("received RESET_STREAM: {code}\n")),
+        ClientEvent::Reset { code } => narrate(&render_reset(code)),
     }
 }

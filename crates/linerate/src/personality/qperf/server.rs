@@ -8,8 +8,8 @@ use linerate_engine::event::Cancel;
 use linerate_engine::qperf::{Server, ServerEvent};
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output::{
-    Style, render_accepted, render_accepted_in, render_closed, render_requested, render_sent,
-    render_start, render_stream_opened,
+    Style, render_accepted, render_accepted_in, render_closed, render_requested, render_reset,
+    render_sent, render_start, render_stopped, render_stream_opened,
 };
 
 use super::record::{ServerRecords, interval, server_recorder};
@@ -69,8 +69,8 @@ fn tell(event: ServerEvent, style: Style, records: &mut ServerRecords) {
             say(&render_stream_opened(*number, *stream));
         }
         ServerEvent::Requested { number } => say(&render_requested(*number)),
-        ServerEvent::Stopped { code } => narrate(&format!("received STOP_SENDING: {code}\n")),
-        ServerEvent::Reset { code } => narrate(&format!("received RESET_STREAM: {code}\n")),
+        ServerEvent::Stopped { code } => narrate(&render_stopped(*code)),
+        ServerEvent::Reset { code } => narrate(&render_reset(*code)),
         ServerEvent::Interval { number, interval: over, window_bytes } => {
             say(&render_sent(style, *number, &interval(over), *window_bytes));
         }
