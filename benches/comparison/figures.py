@@ -1,6 +1,7 @@
 """The newest figures of every row, as data, and the page that shows them."""
 
 import json
+import re
 from pathlib import Path
 
 from .outcome import NOT_COMPLETED
@@ -12,15 +13,17 @@ FIGURES = Path(__file__).resolve().parents[1] / "figures.json"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmark.md"
 BEGIN, END = "<!-- figures: {} -->", "<!-- end of figures -->"
 MACHINES = "machines"
-STREAMS, QUIC, PERSONALITIES, GROWTH = (
-    "TCP, UDP, requests and connections", "QUIC", "Personalities", "Cost growth")
-SECTIONS = (STREAMS, QUIC, PERSONALITIES, GROWTH)
+STREAMS, QUIC, PERSONALITIES, PROXY, GROWTH = (
+    "TCP, UDP, requests and connections", "QUIC", "Personalities", "Proxy", "Cost growth")
+SECTIONS = (STREAMS, QUIC, PERSONALITIES, PROXY, GROWTH)
 
 
 def section_of(row):
     """The page's section that has a row of this name."""
     if row.startswith("our "):
         return PERSONALITIES
+    if re.search(r"\bproxy (quic|tcp)\b", row):
+        return PROXY
     if row.startswith("cost growth"):
         return GROWTH
     return QUIC if "quic" in row else STREAMS
@@ -64,7 +67,7 @@ def remade(page, document):
     for section in SECTIONS:
         lines = [render_entry(entry) for entry in document["rows"]
                  if section_of(entry["row"]) == section]
-        page = _between_marks(page, section, ["```", HEADING, *lines, "```"])
+        page = _between_marks(page, section, ["```", HEADING, *lines, "```"] if lines else [])
     return page
 
 

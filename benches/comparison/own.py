@@ -97,7 +97,7 @@ def _started_s(client):
 
 def run_percentile(row, place, context, outcome):
     """A percentile by itself; less is better."""
-    return _run_alone(row, place, context, outcome, lambda tool, _work, measured: measured.figure)
+    return run_alone(row, place, context, outcome, lambda tool, _work, measured: measured.figure)
 
 
 def run_sides(row, place, context, outcome):
@@ -112,14 +112,15 @@ def run_sides(row, place, context, outcome):
         ends.append([cpu_s / work.seconds for cpu_s in seconds])
         return max(ends[-1])
 
-    own_cpu_s = _run_alone(row, place, context, outcome, processors)
+    own_cpu_s = run_alone(row, place, context, outcome, processors)
     if ends:
         client, server = map(statistics.median, zip(*ends))
         outcome.notes.append(f"processors, medians: client {client:.3f}, server {server:.3f}")
     return own_cpu_s
 
 
-def _run_alone(row, place, context, outcome, value_of):
+def run_alone(row, place, context, outcome, value_of):
+    """Runs of one tool, each with a value; less is better."""
     outcome.smaller_is_better = True
     outcome.least_values = LEAST_VALUES
     tool = context.tool(row.ours[0])

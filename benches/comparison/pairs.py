@@ -11,6 +11,7 @@ from .interval import LEAST_VALUES
 from .outcome import Outcome
 from .own import run_first_byte, run_memory, run_percentile, run_sides
 from .process import BROKEN, PeerFailed, RunFailed, reason_of
+from .relayed import relay_cpu_s, run_relay_cost, run_slow_receiver
 from .tools import BareLoop, Linerate, LinerateBefore, OurCtsTraffic, Personality
 
 GIVE_UP_AFTER_FAILURES = 3
@@ -32,6 +33,10 @@ def run_row(row, place, context):
         "sides": run_sides,
         "growth": run_growth,
         "crowd": run_crowd,
+        "relay_cpu": _run_relay_cpu_pairs,
+        "added": _run_added_pairs,
+        "relay_cost": run_relay_cost,
+        "slow_receiver": run_slow_receiver,
     }[row.measure]
     outcome = Outcome(row.name, place.name, row.bar, row.figure, is_judged=context.is_judged)
     before = machine.busy_s()
@@ -171,6 +176,23 @@ def _run_latency_pairs(row, place, context, outcome):
     """The ratio of a percentile of both sides' latencies; less is better."""
     outcome.smaller_is_better = True
     return _run_pairs(row, place, context, outcome)
+
+
+def _run_relay_cpu_pairs(row, place, context, outcome):
+    """The proxy's CPU seconds beside those of both ends of a direct run, for the same work; less is better."""
+    def ratio(ours, theirs):
+        if not (theirs.cpu_s and theirs.units):
+            raise PeerFailed("no CPU time, or nothing moved")
+        return relay_cpu_s(ours) / (theirs.cpu_s / theirs.units)
+
+    outcome.smaller_is_better = True
+    return _run_pairs(row, place, context, outcome, ratio)
+
+
+def _run_added_pairs(row, place, context, outcome):
+    """What is added to a percentile of the latencies, by that of a direct run; less is better."""
+    outcome.smaller_is_better = True
+    return _run_pairs(row, place, context, outcome, lambda ours, theirs: _ratio(ours, theirs) - 1)
 
 
 def _run_loss_pairs(row, place, context, outcome):

@@ -178,6 +178,11 @@ class Child:
             while not self.poll() and time.monotonic() < deadline:
                 time.sleep(0.005)
 
+    def stand_still(self, stands):
+        """Has it and its group stand still, or go on."""
+        if not self.poll():
+            os.killpg(self.pid, signal.SIGSTOP if stands else signal.SIGCONT)
+
     def kill(self):
         """Ends it and its group at once, even while they stand still."""
         if not self.poll():

@@ -19,6 +19,12 @@ def whole(curve):
     return curve.mean_kbps(curve.seconds()) or 0
 
 
+def full_after_s(curve):
+    """When it first carried 15 Mbit/s; its length where it never did."""
+    full = curve.full_after_s()
+    return curve.seconds() if full is None else full
+
+
 def verdict(pair_of_curves, is_met):
     """Whether a bar is met; None where the emulator was late and it isn't: that may be why."""
     return is_met or (False if all(curve.is_trusted for curve in pair_of_curves) else None)
@@ -29,7 +35,7 @@ def bars(curves):
     geo = pair(curves, "geo", 0)
     if geo:
         direct, proxied = geo
-        before, after = (curve.full_after_s() or curve.seconds() for curve in geo)
+        before, after = map(full_after_s, geo)
         yield (f"geo: 15 Mbit/s after {after:.1f} s in place of {before:.1f} s, at least {EARLIER_S} s earlier",
                verdict(geo, before - after >= EARLIER_S))
         before, after = direct.first_second_bytes(), proxied.first_second_bytes()

@@ -49,11 +49,11 @@ class Curve:
         return sum(self.interval_bytes[:round(1 / self.interval_s)])
 
     def full_after_s(self):
-        """When it first carried 15 Mbit/s over half a second; None: never."""
+        """When the first half second at 15 Mbit/s begins; None: there is none."""
         for start in range(len(self.interval_bytes) - SUSTAINED + 1):
             part = self.interval_bytes[start:start + SUSTAINED]
             if sum(part) * 8 / (SUSTAINED * self.interval_s) >= FULL_BPS:
-                return (start + 1) * self.interval_s
+                return start * self.interval_s
         return None
 
     def points(self):

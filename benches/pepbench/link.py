@@ -5,16 +5,19 @@ import os
 import signal
 import subprocess
 import time
+from collections import namedtuple
 
+# As `linerate link` takes it, and in words of the page.
+Description = namedtuple("Description", "toml words")
 # As the profiles of `linerate link`, without their own losses: each row has its own.
 LINKS = {
-    "geo": """
+    "geo": Description("""
 [both]
 delay = '290ms'
 rate = '20Mbit/s'
 queue = '1MB'
-""",
-    "leo": """
+""", "290 ms each way, 20 Mbit/s, queues of 1 MB"),
+    "leo": Description("""
 [to_right]
 delay = '25ms'
 jitter = '5ms'
@@ -27,7 +30,7 @@ jitter = '5ms'
 distribution = 'normal'
 rate = '100Mbit/s'
 queue = '1MB'
-""",
+""", "25 ms each way with 5 ms of jitter; 100 Mbit/s and a queue of 1 MB to the client, 15 Mbit/s and 200 kB from it"),
 }
 RIGHT_ADDRESS = "10.77.0.2"
 # How long a program may take to begin.
@@ -36,7 +39,7 @@ BEGINS_S = 20
 
 def description(name, loss_percent):
     """The link of this name with this loss on both directions, in TOML."""
-    text = LINKS[name]
+    text = LINKS[name].toml
     if loss_percent:
         text = text.replace("delay =", f"loss = '{loss_percent}%'\ndelay =")
     return text
@@ -88,9 +91,14 @@ class Link:
         """Has TCP connections from the right begin with so many segments."""
         shown = subprocess.run(["ip", "netns", "exec", self.right, "ip", "route", "show", "10.77.0.0/24"],
                                capture_output=True, text=True, check=True).stdout.split("\n")[0].split()
-        words = [word for word in shown if word not in ("initcwnd",) and not word.isdigit()]
-        change = ["ip", "netns", "exec", self.right, "ip", "route", "change", *words, "initcwnd", str(segments)]
+        change = ["ip", "netns", "exec", self.right, "ip", "route", "change", *without_first_window(shown)]
+        change += ["initcwnd", str(segments)]
         subprocess.run(change, check=True)
+
+
+def without_first_window(route):
+    """The words of a route but `initcwnd` and its value."""
+    return [word for word, before in zip(route, ["", *route]) if "initcwnd" not in (word, before)]
 
 
 def wait_for_line(stream, text):

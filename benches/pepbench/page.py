@@ -1,12 +1,8 @@
 """The table, and the page around it."""
 
+from .link import LINKS
+
 HEAD = ("link", "loss", "protocol", "", "15 Mbit/s after", "1 s", "10 s", "30 s")
-
-
-LINKS = {
-    "geo": "290 ms each way, 20 Mbit/s, a queue of 1 MB",
-    "leo": "25 ms each way with 5 ms of jitter, 100 Mbit/s to the client and 15 Mbit/s from it",
-}
 
 
 def cells(row, curve):
@@ -27,7 +23,7 @@ def render_table(curves):
 def render_page(curves, judged, seconds):
     """docs/pep.md."""
     links = {row.link for row in curves}
-    described = "".join(f"| {link} | {what} |\n" for link, what in LINKS.items() if link in links)
+    described = "".join(f"| {link} | {of.words} |\n" for link, of in LINKS.items() if link in links)
     late = sum(not curve.is_trusted for curve in curves.values())
     bars = "\n".join(f"* {text}: {'met' if is_met else 'not met' if is_met is False else 'no verdict'}" for text, is_met in judged)
     return f"""# What the proxy is for

@@ -5,6 +5,7 @@ import fnmatch
 from ..tools import BareLoop, Work
 from .before import before_rows
 from .personalities import personality_rows
+from .proxy import proxy_rows
 from .quic import quic_rows
 from .row import Row, against, alone, self_check_rows
 from .tcp import BULK, tcp_rows
@@ -23,7 +24,7 @@ def all_rows():
                 measure="growth", placements=("split",)),
     ]
     peers = [*tcp_rows(), *udp_rows(), *rr_rows(), *connect_rows(), *quic_rows()]
-    return [*peers, *personality_rows(), *own, *before_rows()]
+    return [*peers, *personality_rows(), *proxy_rows(), *own, *before_rows()]
 
 
 def selected(rows, patterns):

@@ -17,7 +17,8 @@ class Row:
     theirs: tuple  # (None, None) where linerate alone is measured
     bar: float | None
     figure: str  # what the ratio is of
-    # or "cpu", "latency", "loss", "memory", "first_byte", "percentile", "sides", "growth", "crowd"
+    # or "cpu", "latency", "loss", "memory", "first_byte", "percentile", "sides", "growth", "crowd"; of the proxy
+    # "relay_cpu", "added", "relay_cost", "slow_receiver"
     measure: str = "ratio"
     placements: tuple = PINNED
     fraction: float = 1.0  # of the peer's best received rate, for "loss"

@@ -11,6 +11,7 @@ from .others import Ethr, Nuttcp
 from .personality import (BeforeIperf3, BeforeNetperf, BeforeSecnetperf, OurIperf3, OurIperf3Client,
                           OurIperf3Server, OurNetperf, OurNetperfClient, OurNetserver, OurSecnetperf,
                           OwnIperf3, OwnNetperf, OwnSecnetperf, Personality)
+from .proxied import ProxiedQuic, ProxiedTcp
 from .quic_peers import QuinnPerf, S2nPerf
 from .secnetperf import Secnetperf
 from .sockperf import Sockperf
@@ -21,6 +22,6 @@ __all__ = [
     "CtsTrafficOneWay", "Ethr", "GRACE_S", "Iperf2", "Iperf3", "Iperf3New", "Linerate", "LinerateBefore",
     "Measured", "Neper", "Netperf", "Nuttcp", "OurCtsTraffic", "OurIperf3", "OurIperf3Client",
     "OurIperf3Server", "OurNetperf", "OurNetperfClient", "OurNetserver", "OurSecnetperf", "OwnIperf3",
-    "OwnNetperf", "OwnSecnetperf", "Personality", "QuinnPerf", "S2nPerf", "Secnetperf", "Sockperf", "Tool",
-    "Work",
+    "OwnNetperf", "OwnSecnetperf", "Personality", "ProxiedQuic", "ProxiedTcp", "QuinnPerf", "S2nPerf",
+    "Secnetperf", "Sockperf", "Tool", "Work",
 ]

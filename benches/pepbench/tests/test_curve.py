@@ -5,7 +5,8 @@ from collections import namedtuple
 
 from pepbench.bars import bars
 from pepbench.curve import Curve
-from pepbench.link import description
+from pepbench.link import LINKS, description, without_first_window
+from pepbench.page import render_page
 
 Row = namedtuple("Row", "link loss_percent protocol is_proxied")
 
@@ -25,7 +26,8 @@ class Curves(unittest.TestCase):
     def test_a_rate_is_reached_when_it_lasts(self):
         full, spike = 190_000, 900_000
         curve = Curve(0.1, [0] * 10 + [spike] + [0] * 9 + [full] * 10)
-        self.assertAlmostEqual(curve.full_after_s(), 2.1)
+        self.assertAlmostEqual(curve.full_after_s(), 2.0)
+        self.assertEqual(Curve(0.1, [full] * 10).full_after_s(), 0)
         self.assertIsNone(Curve(0.1, [1000] * 100).full_after_s())
         self.assertAlmostEqual(Curve(0.1, [12_500] * 100).mean_kbps(10), 1000)
         self.assertIsNone(Curve(0.1, [12_500] * 50).mean_kbps(10))
@@ -43,6 +45,21 @@ class Curves(unittest.TestCase):
     def test_a_loss_stands_in_the_description(self):
         self.assertIn("loss = '0.1%'", description("geo", 0.1))
         self.assertNotIn("loss", description("leo", 0))
+
+    def test_the_page_describes_the_links_that_were_measured(self):
+        text = render_page({Row("geo", 0, "QUIC", False): Curve(0.1, [1] * 10)}, [], 30)
+        self.assertIn(f"| geo | {LINKS['geo'].words} |", text)
+        self.assertNotIn("| leo |", text)
+        for link in LINKS.values():
+            for word in link.words.split():
+                if word.isdigit():
+                    self.assertRegex(link.toml, rf"'{word}[A-Za-z]")
+
+    def test_a_route_keeps_what_it_has_beside_the_first_window(self):
+        route = "10.77.0.0/24 dev right proto kernel scope link src 10.77.0.2 metric 100 initcwnd 10 mtu 1400"
+        kept = "10.77.0.0/24 dev right proto kernel scope link src 10.77.0.2 metric 100 mtu 1400"
+        self.assertEqual(without_first_window(route.split()), kept.split())
+        self.assertEqual(without_first_window(kept.split()), kept.split())
 
 
 if __name__ == "__main__":
