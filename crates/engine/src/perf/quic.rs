@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +12,10 @@ use socket2::Socket;
 
 use super::{Addresses, ClientPlan, QuicOptions, ServerPlan};
 use crate::error::Error;
-use crate::probe::memory_bytes;
-use crate::socket::{
-    bind_datagram, connect_datagram, enlarge_datagram_buffers, everywhere, share_packets,
-};
+use crate::socket::{connect_datagram, everywhere};
 use crate::transport::quic::{
-    ClientSide, Congestion, ConnectionIds, Endpoint, Extras, MOST_JUMBO_CONNECTIONS,
-    MultiplexedEndpoint, ServerSide, Settings, Stock,
+    ClientSide, Congestion, Endpoint, Extras, MOST_JUMBO_CONNECTIONS, MultiplexedEndpoint,
+    ServerSide, Settings, Stock, bind_shared,
 };
 
 /// Streams that a peer may open at first.
@@ -27,10 +23,6 @@ const FIRST_STREAMS: u32 = 16;
 
 /// What a client may have on its way at first, as the original's of a stream: the window grows as it is read.
 const FIRST_WINDOW_BYTES: u32 = 64 << 10;
-
-/// What the clients of a server may have it keep beyond that, windows and streams together: so much, and no more
-/// than a quarter of the machine's memory.
-const MOST_STOCK_BYTES: u64 = 4 << 30;
 
 /// Connections of one of a server's threads whose handshake isn't done.
 const HALF_OPEN_CONNECTIONS: usize = 4096;
@@ -113,35 +105,11 @@ fn local_address(plan: &ClientPlan, number: u32) -> Option<SocketAddr> {
 
 /// A socket that a server's threads share the port of.
 pub(super) fn bind_server(address: SocketAddr) -> Result<Socket, Error> {
-    let bound = bind_datagram(address, None).and_then(|socket| {
-        enlarge_datagram_buffers(&socket)?;
-        Ok(socket)
-    });
-    bound.map_err(|source| Error::Io {
+    bind_shared(address).map_err(|source| Error::Io {
         operation: "listen for QUIC on",
         address: address.to_string(),
         source,
     })
-}
-
-/// The ids that the thread of this number gives its connections, so that their packets come to its socket
-/// whatever becomes of their clients' addresses.
-fn numbered(ids: ConnectionIds, number: u32) -> ConnectionIds {
-    ConnectionIds { partition: u16::try_from(number).ok(), ..ids }
-}
-
-/// Has the sockets of a server's threads, of which this is the first, get the packets of the connections that
-/// are theirs.
-pub(super) fn share(first: &Socket, options: &QuicOptions) {
-    // The first byte is the header's.
-    let number_at = 1 + numbered(options.ids, 0).partition_at() as u32;
-    // Where the kernel has no such programs, clients must keep their addresses.
-    let _by_address = share_packets(first.as_fd(), number_at);
-}
-
-/// What a server's threads share.
-pub(super) fn stock() -> Stock {
-    Stock::new(MOST_STOCK_BYTES.min(memory_bytes() / 4))
 }
 
 /// The endpoint of one of a server's threads.
@@ -155,7 +123,7 @@ pub(super) fn server(
     let options = &plan.quic;
     let settings = Settings {
         connection_window_bytes: FIRST_WINDOW_BYTES,
-        ids: numbered(options.ids, number),
+        ids: options.ids.numbered(number),
         migrates: true,
         jumbo: true,
         ..settings(options, FIRST_STREAMS)

@@ -271,7 +271,7 @@ impl Worker {
                     self.tell_closed(&binding, close_of(cause));
                 }
             }
-            Event::Incoming(_)
+            Event::Incoming(..)
             | Event::Refused
             | Event::StreamsAvailable(_)
             | Event::Delivered(_)

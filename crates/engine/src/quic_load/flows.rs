@@ -216,7 +216,7 @@ impl FlowCarrier {
             Event::StreamsOpened(_)
             | Event::StreamsAvailable(_)
             | Event::Refused
-            | Event::Incoming(_) => {}
+            | Event::Incoming(..) => {}
         }
     }
 

@@ -19,7 +19,16 @@ struct Clients {
     by_origin: HashMap<Origin, u32>,
 }
 
-/// A client's place among the others, until it is dropped.
+/// A limit that refuses a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many clients in all.
+    Clients(u32),
+    /// So many clients from one address, or from one network (/64) of IPv6.
+    OfAddress(u32),
+}
+
+/// A client that counts among the others, until it is dropped.
 pub(super) struct Admitted {
     admission: Arc<Admission>,
     origin: Origin,
@@ -38,19 +47,16 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// A sentence that says which limit it exceeds.
-    pub(super) fn admit(self: &Arc<Self>, client: SocketAddr) -> Result<Admitted, String> {
+    /// The limit that refuses it.
+    pub(super) fn admit(self: &Arc<Self>, client: SocketAddr) -> Result<Admitted, Limit> {
         let origin = Origin::of(client);
         let mut clients = self.clients();
         if clients.count >= self.most {
-            return Err(format!("the proxy has {} connections (--max-connections)", self.most));
+            return Err(Limit::Clients(self.most));
         }
         let of_origin = clients.by_origin.entry(origin).or_default();
         if *of_origin >= self.most_of_origin {
-            return Err(format!(
-                "its address has {} connections (--max-per-client)",
-                self.most_of_origin
-            ));
+            return Err(Limit::OfAddress(self.most_of_origin));
         }
         *of_origin += 1;
         clients.count += 1;
@@ -82,9 +88,9 @@ mod tests {
         let [one, other] = ["192.0.2.1", "192.0.2.2"].map(from);
         let first = admission.admit(one).unwrap();
         let _second = admission.admit(one).unwrap();
-        assert!(admission.admit(one).is_err_and(|why| why.contains("--max-per-client")));
+        assert!(admission.admit(one).is_err_and(|limit| limit == Limit::OfAddress(2)));
         let third = admission.admit(other).unwrap();
-        assert!(admission.admit(other).is_err_and(|why| why.contains("--max-connections")));
+        assert!(admission.admit(other).is_err_and(|limit| limit == Limit::Clients(3)));
         drop(first);
         let _fourth = admission.admit(one).unwrap();
         drop(third);

@@ -13,6 +13,7 @@ pub(super) struct Counts {
     pub(super) refused: Counter,
     pub(super) failed: Counter,
     pub(super) streams: Counter,
+    pub(super) untold: Counter,
     /// By the end where bytes come from.
     ways: [WayCounts; 2],
 }
@@ -52,6 +53,8 @@ pub struct Totals {
     pub failed: u64,
     /// Streams that were carried.
     pub streams: u64,
+    /// Events that were dropped, because too many waited to be read.
+    pub untold: u64,
     /// What came from clients, and what went to them.
     pub client: EndTotals,
     /// What came from the target, and what went to it.
@@ -83,6 +86,7 @@ impl Totals {
             refused: self.refused + counts.refused.value(),
             failed: self.failed + counts.failed.value(),
             streams: self.streams + counts.streams.value(),
+            untold: self.untold + counts.untold.value(),
             client: self.client.with(counts.end(End::Client)),
             target: self.target.with(counts.end(End::Target)),
         }

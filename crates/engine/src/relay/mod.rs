@@ -12,21 +12,23 @@ mod tcp;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_measure::plan::LocalAddress;
+use rustls::client::Resumption;
 
 use crate::access::{Authority, Identity};
 use crate::control::{CacheWriter, SessionCache, fingerprint};
 use crate::error::Error;
-use crate::probe::{memory_bytes, raise_open_files_limit};
+use crate::probe::raise_open_files_limit;
 use crate::socket::plain;
 use crate::transport::quic::Stock;
 use admission::Admission;
+pub use admission::Limit;
 use counts::Counts;
 pub use counts::{EndTotals, Totals};
 pub use linerate_wire::relay::{Close, CloseKind, End, Ended};
@@ -34,11 +36,10 @@ pub use options::SideOptions;
 
 pub use crate::transport::quic::Congestion;
 
-/// What all windows may have the proxy keep beyond what each begins with: so much, and no more than a quarter of
-/// the machine's memory.
-const MOST_STOCK_BYTES: u64 = 4 << 30;
-/// Events that may wait for a reader; more are dropped.
+/// Events that may wait for a reader; more are dropped, and counted.
 const EVENTS_WAITING_MAX: usize = 1_024;
+/// Servers whose tickets are kept: there is one target.
+const TARGETS: usize = 1;
 
 /// What a proxy does.
 #[derive(Clone)]
@@ -75,8 +76,10 @@ pub struct QuicSides {
     pub target_name: String,
     /// Whether a client's handshake goes on only when the connection to the target stands.
     pub waits_for_target: bool,
-    /// What TLS says of the protocol inside, on both connections; absent: the clients' choice, and nothing.
+    /// What TLS says of the protocol inside, on both connections; absent: what clients offer, and the target takes.
     pub alpn: Option<String>,
+    /// Whether a target that gave a ticket before is sent what its client has sent before the handshake is done.
+    pub early_data: bool,
     /// The proxy's own certificate and key.
     pub identity: Identity,
     /// Who vouches for the target's certificate; absent: any certificate will do.
@@ -116,12 +119,10 @@ pub struct Sending {
 /// Something that a proxy tells.
 #[derive(Clone, Debug)]
 pub enum ProxyEvent {
-    /// A client was refused; why.
-    Refused(SocketAddr, String),
-    /// The connection to the target failed, of this client; why.
+    /// A client was refused, because of this limit.
+    Refused(SocketAddr, Limit),
+    /// The connection to the target failed or broke off, of this client; why.
     TargetFailed(SocketAddr, String),
-    /// A thread can't go on.
-    Broken(String),
     /// What happens to a pair, where that is told.
     Pair(u64, PairEvent),
 }
@@ -139,8 +140,19 @@ pub enum PairEvent {
     Sent(End, Box<SentInterval>),
     /// A connection has ended.
     Ended(End, Ended),
-    /// Both connections are gone.
-    Forgotten,
+    /// Both connections are gone: what was sent over the client's and the target's, where they stood.
+    Forgotten([Option<SentTotals>; 2]),
+}
+
+/// What was sent to one end in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentTotals {
+    /// Bytes of streams that were given to the connection.
+    pub bytes: u64,
+    /// Packets that it sent.
+    pub packets: u64,
+    /// Packets that it took for lost.
+    pub lost_packets: u64,
 }
 
 /// What was sent to one end in an interval.
@@ -170,22 +182,28 @@ pub struct Proxy {
     events: Receiver<ProxyEvent>,
     /// Writes clients' sessions down.
     cache: Option<CacheWriter>,
+    fault: Arc<Mutex<Option<String>>>,
 }
 
-/// What one thread shares with the others.
+/// What one thread shares with the others, and its own counts.
 #[derive(Clone)]
 struct Shared {
+    counts: Arc<Counts>,
     stop: Arc<AtomicBool>,
     admission: Arc<Admission>,
     /// Memory for the windows of all connections beyond what each begins with.
     stock: Stock,
+    /// Tickets of the target.
+    tickets: Resumption,
     events: SyncSender<ProxyEvent>,
 }
 
 impl Shared {
-    /// Tells something, unless too much waits to be read.
+    /// Tells something. If too much waits to be read, it is only counted.
     fn tell(&self, event: ProxyEvent) {
-        let _dropped_at_worst = self.events.try_send(event);
+        if self.events.try_send(event).is_err() {
+            self.counts.untold.add(1);
+        }
     }
 
     fn is_stopping(&self) -> bool {
@@ -204,10 +222,16 @@ impl Proxy {
         let (events, told) = sync_channel(EVENTS_WAITING_MAX);
         let stop = Arc::new(AtomicBool::new(false));
         let limits = plan.limits;
-        let stock = Stock::new(MOST_STOCK_BYTES.min(memory_bytes() / 4));
+        let stock = Stock::of_machine();
         let admission = Admission::new(limits.connections, limits.connections_per_origin);
-        let shared =
-            Shared { stop: Arc::clone(&stop), admission: Arc::new(admission), stock, events };
+        let shared = Shared {
+            counts: Arc::default(),
+            stop: Arc::clone(&stop),
+            admission: Arc::new(admission),
+            stock,
+            tickets: Resumption::in_memory_sessions(TARGETS),
+            events,
+        };
         let mut proxy = Self {
             address: plan.target,
             fingerprint: None,
@@ -216,6 +240,7 @@ impl Proxy {
             counts: Vec::new(),
             events: told,
             cache: None,
+            fault: Arc::default(),
         };
         match &plan.carries {
             Carries::Quic(sides) => proxy.start_quic(plan, sides, &shared)?,
@@ -239,10 +264,9 @@ impl Proxy {
         self.address = plain(address);
         self.fingerprint = Some(fingerprint(&sides.identity.certificate_der));
         for (number, socket) in (0..).zip(sockets) {
-            let (plan, sides, context) = (plan.clone(), sides.clone(), shared.clone());
-            let cache = cache.clone();
-            self.spawn(shared, move |counts| {
-                quic::Worker::new(plan, (sides, cache), number, socket, context, counts)
+            let (plan, sides, cache) = (plan.clone(), sides.clone(), cache.clone());
+            self.spawn(shared, move |shared| {
+                quic::Worker::new(plan, (sides, cache), number, socket, shared)
                     .and_then(|worker| worker.run().map_err(broken))
             })?;
         }
@@ -253,12 +277,9 @@ impl Proxy {
         let (listener, address) = tcp::bind(plan)?;
         self.address = plain(address);
         for _ in 0..plan.threads.max(1) {
-            let (plan, context) = (plan.clone(), shared.clone());
-            let listener = Arc::clone(&listener);
-            self.spawn(shared, move |counts| {
-                tcp::Worker::new(&plan, listener, context, counts)
-                    .and_then(tcp::Worker::run)
-                    .map_err(broken)
+            let (plan, listener) = (plan.clone(), Arc::clone(&listener));
+            self.spawn(shared, move |shared| {
+                tcp::Worker::new(&plan, listener, shared).and_then(tcp::Worker::run).map_err(broken)
             })?;
         }
         Ok(())
@@ -267,13 +288,17 @@ impl Proxy {
     fn spawn(
         &mut self,
         shared: &Shared,
-        work: impl FnOnce(Arc<Counts>) -> Result<(), Error> + Send + 'static,
+        work: impl FnOnce(Shared) -> Result<(), Error> + Send + 'static,
     ) -> Result<(), Error> {
-        let (counts, shared) = (Arc::new(Counts::default()), shared.clone());
-        self.counts.push(Arc::clone(&counts));
+        let shared = Shared { counts: Arc::default(), ..shared.clone() };
+        self.counts.push(Arc::clone(&shared.counts));
+        let fault = Arc::clone(&self.fault);
         let worker = move || {
-            if let Err(error) = work(counts) {
-                shared.tell(ProxyEvent::Broken(error.to_string()));
+            // A reader of events doesn't miss the fault: the channel is open until it is known.
+            let _open = shared.events.clone();
+            if let Err(error) = work(shared) {
+                let mut fault = fault.lock().unwrap_or_else(PoisonError::into_inner);
+                fault.get_or_insert(error.to_string());
             }
         };
         let spawned = thread::Builder::new().name("proxy".to_owned()).spawn(worker);
@@ -299,6 +324,13 @@ impl Proxy {
     /// Why the file of clients' sessions is not up to date, once.
     pub fn take_cache_fault(&self) -> Option<String> {
         self.cache.as_ref()?.take_fault()
+    }
+
+    /// Why a thread can't go on; `None`: all do.
+    pub fn fault(&self) -> Option<String> {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let has_ended = self.threads.iter().any(JoinHandle::is_finished);
+        fault.or_else(|| has_ended.then(|| "a thread of the proxy failed".to_owned()))
     }
 
     /// What it has done so far.

@@ -16,6 +16,7 @@ use crate::transport::quic::{
 };
 
 mod closes;
+mod early;
 mod streams;
 
 /// The longest that anything may take on a busy machine.
@@ -47,6 +48,7 @@ fn plan(target: SocketAddr) -> ProxyPlan {
             target_name: "localhost".to_owned(),
             waits_for_target: false,
             alpn: Some(ALPN.to_owned()),
+            early_data: false,
             identity: make_identity().unwrap(),
             authority: None,
             sending: Sending::default(),

@@ -11,7 +11,7 @@ use super::{IdentityArgs, values};
 #[derive(Args, Debug)]
 #[command(
     before_help = "Examples:
-  linerate proxy HOST:443 --alpn h3            HTTP/3 of HOST, on port 5251
+  linerate proxy HOST:443                      QUIC to HOST, on port 5251
   linerate proxy HOST:443 --wait-for-svr       clients connect only if HOST does
   linerate proxy HOST:443 --buffer 64Ki        hold less for slow receivers",
     after_help = "A proxy ends its clients' encryption, and could read and change what they send.
@@ -23,7 +23,7 @@ pub struct ProxyArgs {
     #[arg(value_name = "TARGET", value_parser = target)]
     pub target: (String, u16),
     /// Split TCP connections instead; what is encrypted inside stays so
-    #[arg(long, conflicts_with_all = ["wait_for_svr", "alpn", "identity", "cert", "ca", "congestion", "iw", "window", "streams"])]
+    #[arg(long, conflicts_with_all = ["wait_for_svr", "alpn", "identity", "cert", "ca", "congestion", "iw", "window", "streams", "early_data"])]
     pub tcp: bool,
     /// The port to listen on; 0: any free one
     #[arg(long, short, value_name = "PORT", default_value_t = DEFAULT_PORT)]
@@ -52,9 +52,12 @@ pub struct ProxyArgs {
     /// How long the handshake with the target may take
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::positive_duration, allow_hyphen_values = true)]
     pub connect_timeout: u64,
-    /// The protocol that TLS names on both connections (ALPN), such as h3 [default: none]
+    /// The protocol that TLS names on both connections (ALPN), such as h3 [default: what the client offers]
     #[arg(long, value_name = "NAME")]
     pub alpn: Option<String>,
+    /// Send what a client has sent during the handshake with the target (0-RTT); it can be replayed
+    #[arg(long, hide_short_help = true)]
+    pub early_data: bool,
     /// The key and certificate that clients see.
     #[command(flatten)]
     pub identity: IdentityArgs,

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::relay::{
-    Carries, Congestion, Proxy, ProxyEvent, ProxyLimits, ProxyPlan, QuicSides, Sending,
-    SideOptions, Totals,
+    Carries, Congestion, Proxy, ProxyLimits, ProxyPlan, QuicSides, Sending, SideOptions, Totals,
 };
 use linerate_engine::{resolve_host, unknown_host};
 use linerate_measure::run::exit;
@@ -17,11 +16,18 @@ use crate::args::{ProxyArgs, ProxyCongestionName};
 use crate::certificates::read_authority;
 use crate::identity::identity_of;
 use crate::output::{
-    ProxyLine, narrate, render_proxy_begin, render_proxy_event, render_proxy_summary,
+    ProxyLine, ProxyWords, UntoldEvents, narrate, render_proxy_begin, render_proxy_event,
+    render_proxy_summary,
 };
 
 /// How often the live line and a request to stop are looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+const WORDS: ProxyWords = ProxyWords {
+    program: "linerate",
+    most_clients: "--max-connections",
+    most_of_address: "--max-per-client",
+};
 
 /// Carries connections on until a signal comes.
 pub(super) fn carry(args: &ProxyArgs, cancel: &Cancel) -> Result<u8, Failure> {
@@ -32,28 +38,32 @@ pub(super) fn carry(args: &ProxyArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let (began, mut before) = (Instant::now(), Totals::default());
     super::print(&render_proxy_begin(proxy.address(), target, proxy.fingerprint(), is_checked))?;
     let mut line = ProxyLine::of_terminal().filter(|_| !args.quiet);
-    let mut broken = None;
-    while !cancel.requested() && broken.is_none() {
-        match proxy.events().recv_timeout(LOOK) {
-            Ok(ProxyEvent::Broken(why)) => broken = Some(why),
-            Ok(event) if !args.quiet => {
-                let cleared = line.as_mut().map_or("", ProxyLine::give_way);
-                narrate(&format!("{cleared}{}", render_proxy_event(&event)));
-            }
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+    let (mut fault, mut untold) = (None, UntoldEvents::default());
+    while !cancel.requested() && fault.is_none() {
+        let text = match proxy.events().recv_timeout(LOOK) {
+            Ok(event) => render_proxy_event(&WORDS, &event),
+            Err(RecvTimeoutError::Timeout) => untold.render(&WORDS, &proxy.totals()),
             Err(RecvTimeoutError::Disconnected) => break,
+        };
+        if !args.quiet && !text.is_empty() {
+            let cleared = line.as_mut().map_or("", ProxyLine::give_way);
+            narrate(&format!("{cleared}{text}"));
         }
+        fault = proxy.fault();
         if let Some(line) = &mut line {
             narrate(&line.refresh(Instant::now(), &mut before, &proxy.totals()));
         }
     }
     narrate(line.as_mut().map_or("", ProxyLine::give_way));
-    let (totals, untold) = proxy.end();
-    for event in untold.iter().filter(|_| !args.quiet) {
-        narrate(&render_proxy_event(event));
+    let (totals, waiting) = proxy.end();
+    if !args.quiet {
+        for event in &waiting {
+            narrate(&render_proxy_event(&WORDS, event));
+        }
+        narrate(&untold.render(&WORDS, &totals));
     }
     super::print(&render_proxy_summary(&totals, began.elapsed()))?;
-    broken.map_or(Ok(exit::VALID), |why| Err(Failure::here(why)))
+    fault.map_or(Ok(exit::VALID), |why| Err(Failure::here(why)))
 }
 
 fn plan_of(args: &ProxyArgs, cancel: &Cancel) -> Result<ProxyPlan, Failure> {
@@ -106,6 +116,7 @@ fn sides_of(args: &ProxyArgs, target_name: String, cancel: &Cancel) -> Result<Qu
         target_name,
         waits_for_target: args.wait_for_svr,
         alpn: args.alpn.clone(),
+        early_data: args.early_data,
         identity: kept.identity,
         authority,
         sending: Sending {

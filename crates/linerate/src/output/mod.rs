@@ -7,6 +7,7 @@
 mod csv;
 mod destination;
 mod ends;
+mod foot_line;
 mod json;
 mod link;
 mod live;
@@ -34,7 +35,10 @@ pub use text::TextPrinter;
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;
-pub(crate) use proxy::{ProxyLine, render_proxy_begin, render_proxy_event, render_proxy_summary};
+pub(crate) use proxy::{
+    ProxyLine, ProxyWords, UntoldEvents, render_proxy_begin, render_proxy_event,
+    render_proxy_summary,
+};
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;

@@ -1,18 +1,24 @@
 //! A proxy as text: what it does, when it begins; a line that shows how it goes; what it did.
 
-use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use linerate_engine::relay::{EndTotals, ProxyEvent, Totals};
+use linerate_engine::relay::{EndTotals, Limit, ProxyEvent, Totals};
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 
-use super::{Style, Table, columns_of};
+use super::foot_line::FootLine;
+use super::{Style, Table};
 
 /// How often the line changes.
 const EVERY: Duration = Duration::from_secs(1);
-/// Goes to the line's beginning and removes what stands there (ECMA-48: CR, EL).
-const CLEAR: &str = "\r\x1b[K";
+
+/// What a program calls itself and what sets its limits.
+pub(crate) struct ProxyWords {
+    pub(crate) program: &'static str,
+    /// What sets how many clients there may be, and how many from one address.
+    pub(crate) most_clients: &'static str,
+    pub(crate) most_of_address: &'static str,
+}
 
 /// What the proxy will do, and what that means for encryption. Without a fingerprint the proxy splits TCP.
 pub(crate) fn render_proxy_begin(
@@ -40,15 +46,39 @@ pub(crate) fn render_proxy_begin(
 }
 
 /// What a reader of the log is told.
-pub(crate) fn render_proxy_event(event: &ProxyEvent) -> String {
+pub(crate) fn render_proxy_event(words: &ProxyWords, event: &ProxyEvent) -> String {
+    let program = words.program;
     match event {
-        ProxyEvent::Refused(client, why) => format!("linerate: refused {client}: {why}\n"),
-        ProxyEvent::TargetFailed(client, why) => {
-            format!("linerate: closed the connection of {client}: {why}\n")
+        ProxyEvent::Refused(client, Limit::Clients(most)) => {
+            let flag = words.most_clients;
+            format!("{program}: refused {client}: the proxy has {most} connections ({flag})\n")
         }
-        ProxyEvent::Broken(why) => format!("linerate: {why}\n"),
+        ProxyEvent::Refused(client, Limit::OfAddress(most)) => {
+            let flag = words.most_of_address;
+            format!("{program}: refused {client}: its address has {most} connections ({flag})\n")
+        }
+        ProxyEvent::TargetFailed(client, why) => {
+            format!("{program}: closed the connection of {client}: {why}\n")
+        }
         // Nobody asks for them here.
         ProxyEvent::Pair(..) => String::new(),
+    }
+}
+
+/// Events that were dropped, as far as they were told of.
+#[derive(Default)]
+pub(crate) struct UntoldEvents {
+    told: u64,
+}
+
+impl UntoldEvents {
+    /// A line about those that were dropped since the last one.
+    pub(crate) fn render(&mut self, words: &ProxyWords, totals: &Totals) -> String {
+        let new = totals.untold.saturating_sub(std::mem::replace(&mut self.told, totals.untold));
+        if new == 0 {
+            return String::new();
+        }
+        format!("{}: {new} more lines were left out: they came too fast\n", words.program)
     }
 }
 
@@ -91,23 +121,19 @@ fn rate(bytes: u64, time: Duration) -> String {
 
 /// How it goes, on one line of a terminal that overwrites itself.
 pub(crate) struct ProxyLine {
-    columns: usize,
+    line: FootLine,
     shown: Option<Instant>,
-    is_there: bool,
 }
 
 impl ProxyLine {
     /// The line of standard error's terminal; `None` where there is none that understands it.
     pub(crate) fn of_terminal() -> Option<Self> {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let columns = columns_of(&io::stderr());
-        let line = Self { columns, shown: None, is_there: false };
-        (io::stderr().is_terminal() && !dumb).then_some(line)
+        FootLine::of_terminal().map(|line| Self { line, shown: None })
     }
 
     /// Takes the line away, since something else is printed.
     pub(crate) fn give_way(&mut self) -> &'static str {
-        if std::mem::take(&mut self.is_there) { CLEAR } else { "" }
+        self.line.give_way()
     }
 
     /// The line anew, where it is time; `before`: what had been done when it was last shown.
@@ -117,10 +143,8 @@ impl ProxyLine {
             return String::new();
         }
         let text = render_line(before, totals, since);
-        (self.shown, self.is_there, *before) = (Some(now), true, *totals);
-        // One column less than there are: some terminals begin a line after the last.
-        let shown: String = text.chars().take(self.columns.saturating_sub(1)).collect();
-        format!("{CLEAR}{shown}")
+        (self.shown, *before) = (Some(now), *totals);
+        self.line.show(&text)
     }
 }
 
@@ -140,17 +164,20 @@ fn render_line(before: &Totals, totals: &Totals, since: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::foot_line::CLEAR;
     use super::*;
 
     fn totals() -> Totals {
         let client = EndTotals { bytes: 1_000_000, lost_packets: 3, ..EndTotals::default() };
         let target = EndTotals { bytes: 5_000, held_bytes: 70, ..EndTotals::default() };
-        Totals { connections: 12, open: 2, failed: 1, streams: 20, client, target, refused: 0 }
+        let counts =
+            Totals { connections: 12, open: 2, failed: 1, streams: 20, ..Totals::default() };
+        Totals { client, target, ..counts }
     }
 
     #[test]
     fn the_line_shows_what_happened_since_it_was_last_shown() {
-        let mut line = ProxyLine { columns: 200, shown: None, is_there: false };
+        let mut line = ProxyLine { line: FootLine::new(200), shown: None };
         let (mut before, now) = (Totals::default(), Instant::now());
         let text = line.refresh(now, &mut before, &totals());
         assert_eq!(
@@ -161,6 +188,35 @@ mod tests {
         let text = line.refresh(now + EVERY, &mut before, &totals());
         assert!(text.contains("0 bit/s to the target"), "{text}");
         assert_eq!((line.give_way(), line.give_way()), (CLEAR, ""));
+    }
+
+    #[test]
+    fn a_refusal_names_what_sets_the_limit() {
+        let words =
+            ProxyWords { program: "tool", most_clients: "--most", most_of_address: "--most-each" };
+        let client = SocketAddr::from(([192, 0, 2, 1], 7));
+        for (limit, text) in [
+            (
+                Limit::Clients(3),
+                "tool: refused 192.0.2.1:7: the proxy has 3 connections (--most)\n",
+            ),
+            (
+                Limit::OfAddress(2),
+                "tool: refused 192.0.2.1:7: its address has 2 connections (--most-each)\n",
+            ),
+        ] {
+            assert_eq!(render_proxy_event(&words, &ProxyEvent::Refused(client, limit)), text);
+        }
+        let failed = ProxyEvent::TargetFailed(client, "why".to_owned());
+        assert_eq!(
+            render_proxy_event(&words, &failed),
+            "tool: closed the connection of 192.0.2.1:7: why\n"
+        );
+        let (mut untold, totals) =
+            (UntoldEvents::default(), Totals { untold: 4, ..Totals::default() });
+        assert_eq!(untold.render(&words, &Totals::default()), "");
+        assert!(untold.render(&words, &totals).starts_with("tool: 4 more lines"));
+        assert_eq!(untold.render(&words, &totals), "");
     }
 
     #[test]

@@ -1,28 +1,27 @@
 //! The line at the foot of a terminal that shows that a run goes on, while nothing else does.
 
-use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::Event;
 use linerate_measure::units::render_duration_ns;
 use linerate_measure::{End, Plan};
 
+use super::Style;
+#[cfg(test)]
+use super::foot_line::CLEAR;
+use super::foot_line::FootLine;
 use super::live::LiveLines;
 use super::text::render_title;
-use super::{Style, columns_of};
 
 /// So long may nothing move on the screen.
 const STILL_AT_MOST: Duration = Duration::from_secs(1);
-/// Goes to the line's beginning and removes what stands there (ECMA-48: CR, EL).
-const CLEAR: &str = "\r\x1b[K";
 
 /// What a run does at the moment. It overwrites itself, and is gone before anything else is printed.
 pub struct StatusLine {
-    columns: usize,
+    line: FootLine,
     stage: Stage,
     /// When something on the screen last moved.
     moved: Instant,
-    is_shown: bool,
     /// The last interval's figures.
     figures: String,
     lines: LiveLines,
@@ -37,17 +36,19 @@ enum Stage {
 impl StatusLine {
     /// The line of standard error's terminal; `None` where there is none that understands it.
     pub fn of_terminal() -> Option<Self> {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        (io::stderr().is_terminal() && !dumb).then(|| Self::new(columns_of(&io::stderr())))
+        FootLine::of_terminal().map(Self::over)
     }
 
     /// A line of so many columns at most.
     pub fn new(columns: usize) -> Self {
+        Self::over(FootLine::new(columns))
+    }
+
+    fn over(line: FootLine) -> Self {
         Self {
-            columns,
+            line,
             stage: Stage::Nothing,
             moved: Instant::now(),
-            is_shown: false,
             figures: String::new(),
             lines: LiveLines::new(Style::Plain),
         }
@@ -85,7 +86,7 @@ impl StatusLine {
     /// Takes the line away, where it is, since something else is printed.
     pub fn give_way(&mut self, now: Instant) -> &'static str {
         self.moved = now;
-        if std::mem::take(&mut self.is_shown) { CLEAR } else { "" }
+        self.line.give_way()
     }
 
     /// The line anew, where nothing else has moved for a while.
@@ -107,11 +108,8 @@ impl StatusLine {
                 format!("{} s{of}  {}", seconds(*since), self.figures)
             }
         };
-        self.is_shown = true;
         self.moved = now;
-        // One column less than there are: some terminals begin a line after the last.
-        let shown: String = text.chars().take(self.columns.saturating_sub(1)).collect();
-        format!("{CLEAR}{}", shown.trim_end())
+        self.line.show(&text)
     }
 }
 

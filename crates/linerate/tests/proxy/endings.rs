@@ -46,6 +46,29 @@ fn a_target_that_is_down_is_a_sentence_and_serves_when_it_is_up() {
 }
 
 #[test]
+fn a_target_that_never_answers_is_a_sentence() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let proxy = Proxy::start(port, "--connect-timeout 300ms");
+    let ended = run(&proxy.words("-up:100 -down:100 -maxruntime:5000"));
+    assert_ne!(ended.exit_code, 0, "{}", ended.stdout);
+    let summary = proxy.stop(Signal::INT);
+    let sentence = format!("the target 127.0.0.1:{port} has not answered for 300ms");
+    assert_eq!(summary.narration.matches(&sentence).count(), 1, "{}", summary.narration);
+    assert!(summary.text.contains(" 1 failed at the target"), "{}", summary.text);
+}
+
+#[test]
+fn a_client_above_a_limit_is_refused_by_the_limit_s_flag() {
+    let server = Server::start("");
+    let proxy = Proxy::start(server.port, "--max-per-client 1");
+    run(&proxy.words("-conns:2 -down:1s"));
+    let summary = proxy.stop(Signal::INT);
+    let sentence = "its address has 1 connections (--max-per-client)";
+    assert!(summary.narration.contains(sentence), "{}", summary.narration);
+}
+
+#[test]
 fn a_proxy_outlives_clients_and_servers_that_are_killed() {
     let mut server = Server::start("");
     let proxy = Proxy::start(server.port, "");

@@ -27,7 +27,12 @@ pub(crate) struct Summary {
 impl Proxy {
     /// One to this port of this machine, with further words of the command line.
     pub(crate) fn start(target: u16, words: &str) -> Self {
-        Self::started(target, &format!("--alpn perf {words}"), 4)
+        Self::start_with(target, &format!("--alpn perf {words}"))
+    }
+
+    /// One over QUIC with these words alone.
+    pub(crate) fn start_with(target: u16, words: &str) -> Self {
+        Self::started(target, words, 4)
     }
 
     /// One that splits TCP.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -43,17 +44,22 @@ impl Drop for Original {
     }
 }
 
+/// The original's server in this folder, and its port.
+fn original_server(original: &OsString, folder: &Path) -> (Original, u16) {
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new(original);
+    command.args(["-s", "127.0.0.1", "-p", &free.to_string()]).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let server = Original(command.spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(300));
+    (server, free)
+}
+
 #[test]
 fn our_client_measures_the_original_s_server() {
     let Some(original) = original() else { return };
     let folder = folder();
-    // The port is free now, and may be another's by then: a server that ended is started anew.
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = Command::new(original);
-    command.args(["-s", "127.0.0.1", "-p", &free.to_string()]).current_dir(folder.path());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let server = Original(command.spawn().unwrap());
-    std::thread::sleep(Duration::from_millis(300));
+    let (server, free) = original_server(&original, folder.path());
     for words in ["-t 1", "-e", "-t 1 --quic-version draft-29"] {
         let ended = run(&format!("-c 127.0.0.1 -p {free} {words}"), folder.path());
         assert_eq!(ended.exit_code, 0, "{words}: {}", ended.stderr);
@@ -62,6 +68,20 @@ fn our_client_measures_the_original_s_server() {
     let said = server.stop();
     let close = "transport close:code=0x0;frame=0;reason=runtime_reached";
     assert_eq!(said.matches(close).count(), 3, "{said}");
+}
+
+#[test]
+fn the_original_s_client_and_server_have_our_proxy_between_them() {
+    let Some(original) = original() else { return };
+    let folder = folder();
+    let server = original_server(&original, folder.path());
+    let proxy = Server::proxy(&format!("-P 127.0.0.1 -p {}", server.1));
+    measure(original, &proxy);
+    let said = proxy.stop().0.stdout;
+    assert!(said.contains("binding 0 stream 0 opened"), "{said}");
+    assert!(said.contains("binding 0 removed"), "{said}");
+    let said = server.0.stop();
+    assert!(said.contains("transport close:code=0x0;frame=0;reason="), "{said}");
 }
 
 /// A run of the original's client.

@@ -47,3 +47,22 @@ fn a_target_that_is_down_is_told_and_the_proxy_goes_on() {
     assert!(ended.stderr.contains(&format!("the target 127.0.0.1:{port} ")), "{ended:?}");
     assert!(ended.stdout.contains("binding 0 removed"), "{ended:?}");
 }
+
+#[test]
+fn the_total_of_a_connection_has_what_no_interval_told() {
+    let server = Server::start("");
+    let near = proxy(&server, "-i 60");
+    let ended = near.client("-t 1");
+    assert_eq!(ended.exit_code, 0, "{ended:?}");
+    let bytes = |text: &str, line: &str| {
+        let said = text.lines().find_map(|one| one.strip_prefix(line)).unwrap();
+        said.split(',').next().unwrap().parse::<u64>().unwrap()
+    };
+    let received = bytes(&ended.stdout, "total: bytes received: ");
+    let said = near.stop().0.stdout;
+    assert!(!said.contains("connection 0 second"), "{said}");
+    let sent = bytes(&said, "connection 0 total: bytes sent: ");
+    assert!(sent >= received && received > 0, "{sent} of {received}");
+    // The request is all that goes to the target.
+    assert!(said.contains("connection 1 total: bytes sent: 19, "), "{said}");
+}

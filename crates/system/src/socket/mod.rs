@@ -38,9 +38,9 @@ pub use lending::{enable_lending, take_returned};
 pub use open::{
     Addresses, Binding, EVERYWHERE_V4, EVERYWHERE_V6, accept_stream, begin_connecting, bind_beside,
     bind_datagram, bind_source, configure_asked, configure_stream, connect_datagram,
-    connect_stream, dial_stream, enlarge_datagram_buffers, everywhere, flow_datagram, granted,
-    is_short_of_descriptors, listen, listen_at, open_stream, or_over_v4, plain, segment_bytes,
-    try_binding, try_port, unbound_listener,
+    connect_stream, dial_stream, enlarge_datagram_buffers, everywhere, flow_datagram,
+    force_datagram_buffers, granted, is_short_of_descriptors, listen, listen_at, open_stream,
+    or_over_v4, plain, segment_bytes, try_binding, try_port, unbound_listener,
 };
 pub use option::{
     accept_fast_open, enable_receive_offload, is_multipath, lease_flow_label, retry_steadily,

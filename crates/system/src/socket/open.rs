@@ -317,6 +317,19 @@ pub fn enlarge_datagram_buffers(socket: &Socket) -> io::Result<()> {
     configure_buffers(socket, &SocketOptions::default(), Some(DATAGRAM_BUFFER_BYTES))
 }
 
+/// Likewise, beyond the kernel's limits where this program may (CAP_NET_ADMIN).
+///
+/// # Errors
+///
+/// Where the socket refuses buffers of any size.
+pub fn force_datagram_buffers(socket: &Socket) -> io::Result<()> {
+    enlarge_datagram_buffers(socket)?;
+    // Without the privilege the kernel's limits hold.
+    let _refused = sockopt::set_socket_recv_buffer_size_force(socket, DATAGRAM_BUFFER_BYTES)
+        .and_then(|()| sockopt::set_socket_send_buffer_size_force(socket, DATAGRAM_BUFFER_BYTES));
+    Ok(())
+}
+
 fn configure_buffers(
     socket: &Socket,
     options: &SocketOptions,

@@ -26,6 +26,7 @@ use crate::event::Observe;
 use crate::probe::raise_open_files_limit;
 use crate::socket::{HandedSockets, enlarge_datagram_buffers, listen, or_over_v4};
 use crate::transport::framed::FramedEndpoint;
+use crate::transport::quic::{Stock, share_packets_of};
 use clients::{ClientCounts, Clients};
 pub use delays::Delay;
 use observed::ObservedTests;
@@ -199,9 +200,9 @@ impl Server {
             handed
         };
         if let Some(first) = sockets.first() {
-            quic::share(first, &plan.quic);
+            share_packets_of(first, plan.quic.ids);
         }
-        let stock = quic::stock();
+        let stock = Stock::of_machine();
         for (number, socket) in (0..).zip(sockets) {
             let plan = plan.clone();
             let stock = stock.clone();

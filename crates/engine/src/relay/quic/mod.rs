@@ -1,5 +1,6 @@
 //! QUIC on both sides: a client's streams and datagrams go on over a connection to the target.
 
+mod early;
 mod pair;
 mod sides;
 mod worker;

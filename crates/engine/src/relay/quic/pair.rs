@@ -10,9 +10,10 @@ use linerate_wire::relay::{
     Action, Class, Close, CloseKind, End, Ended, Limits, Moved, Relay, Sink, Source,
 };
 
-use super::super::SentInterval;
 use super::super::admission::Admitted;
 use super::super::counts::Counts;
+use super::super::{SentInterval, SentTotals};
+use super::early::EarlyData;
 use crate::clock::monotonic_ns;
 use crate::transport::multiplexer::Link;
 use crate::transport::quic::{
@@ -29,6 +30,8 @@ struct Side {
     connection: Option<SharedConnection>,
     is_established: bool,
     is_flushing: bool,
+    /// The relay knows that it has ended, or never began.
+    is_ended: bool,
 }
 
 /// A client's connection and the one that carries it on.
@@ -36,6 +39,8 @@ pub(super) struct Pair {
     /// Its number among those of its thread.
     pub(super) number: u64,
     pub(super) client: SocketAddr,
+    /// Whether the target chooses among several protocols that the client offers.
+    pub(super) target_chooses: bool,
     began_ns: u64,
     relay: Relay,
     sides: [Side; 2],
@@ -45,6 +50,8 @@ pub(super) struct Pair {
     send_buffer_bytes: u64,
     counts: Arc<Counts>,
     told: ToldSoFar,
+    /// What the target was sent before its handshake was done, while it isn't.
+    early: Option<EarlyData>,
     _admitted: Admitted,
 }
 
@@ -78,8 +85,10 @@ impl Pair {
         Self {
             number: 0,
             client,
+            target_chooses: false,
             began_ns: monotonic_ns(),
             told: ToldSoFar::default(),
+            early: None,
             relay: Relay::new(limits),
             sides: Default::default(),
             waiting: HashMap::new(),
@@ -105,7 +114,7 @@ impl Pair {
         }
     }
 
-    /// The connection of this end has this place, and may not have begun.
+    /// The connection of this end has this link, and may not have begun.
     pub(super) fn set_link(&mut self, end: End, link: Link) {
         self.side_mut(end).link = Some(link);
     }
@@ -116,6 +125,9 @@ impl Pair {
 
     /// The connection of this end begins its handshake.
     pub(super) fn set_connection(&mut self, end: End, connection: SharedConnection) {
+        if end == End::Target && connection.borrow().can_send_early() {
+            self.early = Some(EarlyData::default());
+        }
         self.side_mut(end).connection = Some(connection);
     }
 
@@ -131,10 +143,25 @@ impl Pair {
         &mut self.relay
     }
 
-    pub(super) fn handle_established(&mut self, end: End) {
+    /// The connection of this end stands; whether it can go on. One can't whose target refused what it was sent
+    /// early, and now allows less.
+    pub(super) fn handle_established(&mut self, end: End) -> bool {
         self.side_mut(end).is_established = true;
         self.fit_send_window(end);
+        let early = if end == End::Target { self.early.take() } else { None };
+        let refused = early.filter(|_| {
+            self.with(end, |connection| connection.early_was_taken()).is_some_and(|taken| !taken)
+        });
+        let streams = refused.as_ref().map(EarlyData::streams).unwrap_or_default();
+        let goes_on = refused.is_none_or(|early| {
+            self.with(end, |connection| early.repeat(connection)).unwrap_or(true)
+        });
         self.relay.handle_established(end);
+        // What the target had no room for before is tried again.
+        for stream in streams {
+            self.relay.handle_writable(end, stream.into());
+        }
+        goes_on
     }
 
     pub(super) fn handle_streams_opened(&mut self, end: End, dir: Dir) {
@@ -150,8 +177,13 @@ impl Pair {
         self.relay.handle_writable(end, stream);
     }
 
+    pub(super) fn is_ended(&self, end: End) -> bool {
+        self.side(end).is_ended
+    }
+
     /// A connection has ended; the other one is closed when it has what came before.
     pub(super) fn handle_ended(&mut self, end: End, ended: &Ended) {
+        self.side_mut(end).is_ended = true;
         self.relay.handle_ended(end, monotonic_ns(), ended);
     }
 
@@ -219,6 +251,11 @@ impl Pair {
             Action::Open(class) => {
                 let end = class.opener.other();
                 let opened = self.with(end, |one| one.open_stream(dir(class))).flatten();
+                if let Some(early) = self.early.as_mut().filter(|_| end == End::Target)
+                    && opened.is_some()
+                {
+                    early.record_opened(dir(class));
+                }
                 self.counts.streams.add(u64::from(opened.is_some()));
                 let opened = opened.map(u64::from);
                 if self.told.opened.len() < MOST_OPENED {
@@ -235,13 +272,16 @@ impl Pair {
             Action::Finish(end, stream) => {
                 // Fails only where the peer has stopped the stream, which is told by itself.
                 self.with_stream(end, stream, |one, id| drop(one.finish(id)));
+                self.record_early(end, stream, EarlyData::record_finished);
             }
             Action::Reset(end, stream, code) => {
                 self.waiting.remove(&(end.other(), stream));
                 self.with_stream(end, stream, |one, id| one.reset(id, code));
+                self.record_early(end, stream, |early, id| early.record_reset(id, code));
             }
             Action::Stop(end, stream, code) => {
                 self.with_stream(end, stream, |one, id| one.stop_sending(id, code));
+                self.record_early(end, stream, |early, id| early.record_stopped(id, code));
             }
             Action::Drop(from, stream) => drop(self.waiting.remove(&(from, stream))),
             Action::Flush(end) => {
@@ -256,16 +296,38 @@ impl Pair {
         }
     }
 
+    /// Notes what was done with a stream of the target before its handshake was done.
+    fn record_early(
+        &mut self,
+        end: End,
+        stream: u64,
+        record: impl FnOnce(&mut EarlyData, StreamId),
+    ) {
+        if let Some(early) = self.early.as_mut().filter(|_| end == End::Target)
+            && let Some(id) = stream_id(stream)
+        {
+            record(early, id);
+        }
+    }
+
     /// Gives the other end what waits of a stream, then what can be read.
     fn carry(&mut self, from: End, stream: u64, piece_bytes: usize, most_bytes: usize) -> Moved {
         let held = self.waiting.remove(&(from, stream));
-        let [source, sink] = [from, from.other()].map(|end| self.side(end).connection.as_ref());
-        let (Some(source), Some(sink), Some(id)) = (source, sink, stream_id(stream)) else {
+        let [client, target] = &self.sides;
+        let [source, sink] = match from {
+            End::Client => [client, target],
+            End::Target => [target, client],
+        };
+        let (Some(source), Some(sink), Some(id)) =
+            (&source.connection, &sink.connection, stream_id(stream))
+        else {
             return Moved { source: Source::Gone, ..nothing_moved(0) };
         };
-        let (mut source, mut sink) = (source.borrow_mut(), sink.borrow_mut());
-        let (moved, left) = carry(&mut source, &mut sink, id, held, [piece_bytes, most_bytes]);
-        drop((source, sink));
+        let (mut source, mut taker) = (source.borrow_mut(), sink.borrow_mut());
+        let early = self.early.as_mut().filter(|_| from == End::Client);
+        let mut sink = StreamSink { taker: &mut taker, id, early };
+        let (moved, left) = carry(&mut source, &mut sink, held, [piece_bytes, most_bytes]);
+        drop((source, taker));
         if let Some(left) = left {
             self.waiting.insert((from, stream), left);
         }
@@ -276,6 +338,20 @@ impl Pair {
         let [client, target] = &mut self.told.given_bytes;
         let given_bytes = if end == End::Client { client } else { target };
         *given_bytes += bytes as u64;
+    }
+
+    fn given_bytes(&self, end: End) -> u64 {
+        let [client, target] = self.told.given_bytes;
+        if end == End::Client { client } else { target }
+    }
+
+    /// What was sent over each connection that stood.
+    pub(super) fn sent_totals(&self) -> [Option<SentTotals>; 2] {
+        End::ALL.map(|end| {
+            let [packets, lost_packets] = self.packets(end);
+            let totals = SentTotals { bytes: self.given_bytes(end), packets, lost_packets };
+            self.is_established(end).then_some(totals)
+        })
     }
 
     /// How long ago the client came.
@@ -293,9 +369,8 @@ impl Pair {
         let status = self.with(end, |connection| connection.status());
         let status = status.filter(|_| self.is_established(end))?;
         let now_ns = monotonic_ns();
-        let place = usize::from(end == End::Target);
-        let bytes = self.told.given_bytes.get(place).copied().unwrap_or(0);
-        let (ended_ns, sums) = self.told.sums.get_mut(place)?;
+        let bytes = self.given_bytes(end);
+        let (ended_ns, sums) = self.told.sums.get_mut(usize::from(end == End::Target))?;
         let since_ns = if *ended_ns == 0 { self.began_ns } else { *ended_ns };
         let sent = SentInterval {
             index: sums.index,
@@ -328,19 +403,38 @@ fn nothing_moved(held_bytes: usize) -> Moved {
     Moved { held_bytes, taken_bytes: 0, source, sink }
 }
 
+/// The end of a stream that takes bytes.
+struct StreamSink<'a> {
+    taker: &'a mut Connection,
+    id: StreamId,
+    /// Where what it takes is noted.
+    early: Option<&'a mut EarlyData>,
+}
+
+impl StreamSink<'_> {
+    fn send_part(&mut self, piece: &mut Bytes) -> io::Result<usize> {
+        let noted = self.early.is_some().then(|| piece.clone());
+        let taken = self.taker.send_part(self.id, piece)?;
+        if let (Some(early), Some(noted)) = (&mut self.early, noted) {
+            early.record_sent(self.id, noted.slice(..taken));
+        }
+        Ok(taken)
+    }
+}
+
 /// Gives one connection what waits of a stream, then pieces that the other has; what is left waits.
 fn carry(
     source: &mut Connection,
-    sink: &mut Connection,
-    id: StreamId,
+    sink: &mut StreamSink<'_>,
     held: Option<Bytes>,
     [piece_bytes, most_bytes]: [usize; 2],
 ) -> (Moved, Option<Bytes>) {
+    let id = sink.id;
     let (mut moved, mut left) = (nothing_moved(held.as_ref().map_or(0, Bytes::len)), None);
     let mut give = |moved: &mut Moved, mut piece: Bytes| {
         // An event tells of room only after a send that took nothing.
         while !piece.is_empty() && moved.sink == Sink::Open {
-            match sink.send_part(id, &mut piece) {
+            match sink.send_part(&mut piece) {
                 Ok(taken) => moved.taken_bytes += taken,
                 Err(error) => moved.sink = blocked(&error),
             }

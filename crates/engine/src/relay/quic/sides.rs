@@ -2,19 +2,22 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::super::{ProxyPlan, QuicSides, SideOptions};
 use crate::acceptor::{listen_error, listening_address};
 use crate::control::{SessionCache, Trusts, client_tls, server_tls};
 use crate::error::Error;
-use crate::socket::{bind_datagram, enlarge_datagram_buffers, or_over_v4, share_packets};
-use crate::transport::quic::{ClientSide, ConnectionIds, Endpoint, Extras, ServerSide, Settings};
+use crate::socket::{connect_datagram, force_datagram_buffers, or_over_v4};
+use crate::transport::quic::{
+    ClientSide, ConnectionIds, Endpoint, Extras, ServerSide, Settings, bind_shared,
+    share_packets_of,
+};
 
 /// How often a silent connection to the target says something. The client's own silence ends both.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -49,18 +52,13 @@ fn settings(plan: &ProxyPlan, sides: &QuicSides) -> Settings {
         stream_window_bytes: limits.window_bytes,
         connection_window_bytes: first_window_bytes(plan),
         streams: limits.streams,
-        connections: limits.connections as usize,
+        // Admission decides. A socket also counts connections that are over and not yet forgotten.
+        connections: (limits.connections as usize).saturating_mul(2),
         half_open_connections: HALF_OPEN_CONNECTIONS,
         datagrams: true,
         jumbo: true,
         ..Settings::default()
     })
-}
-
-/// The ids of the thread of this number, so that packets come to its socket whatever becomes of a client's
-/// address.
-fn ids(number: u32) -> ConnectionIds {
-    ConnectionIds { partition: u16::try_from(number).ok(), ..ConnectionIds::default() }
 }
 
 /// The sockets of all threads, which share a port.
@@ -74,23 +72,20 @@ pub(in super::super) fn bind(
 ) -> Result<Vec<Socket>, Error> {
     let wanted = listening_address(plan.bind.as_ref(), plan.port)?;
     let failed = |error| listen_error(wanted, &error);
+    // A thread carries what comes over both of its sides: while it is at one, packets of the other wait here.
     let open = |address| {
-        bind_datagram(address, None).and_then(|socket| {
-            enlarge_datagram_buffers(&socket)?;
-            options.set_buffers(&socket)?;
-            Ok(socket)
-        })
+        let socket = bind_shared(address)?;
+        force_datagram_buffers(&socket)?;
+        options.set_buffers(&socket).map(|()| socket)
     };
     let first = or_over_v4(wanted, open).map_err(failed)?;
     let address = first.local_addr().map_err(failed)?.as_socket().unwrap_or(wanted);
-    let number_at = 1 + ids(0).partition_at() as u32;
     let mut sockets = vec![first];
     for _ in 1..plan.threads.max(1) {
         sockets.push(open(address).map_err(failed)?);
     }
     if let Some(first) = sockets.first() {
-        // Where the kernel has no such programs, clients must keep their addresses.
-        let _by_address = share_packets(first.as_fd(), number_at);
+        share_packets_of(first, ConnectionIds::default());
     }
     Ok(sockets)
 }
@@ -105,10 +100,12 @@ pub(super) fn endpoint(
     (sides, cache): (&QuicSides, Option<&Arc<SessionCache>>),
     number: u32,
     socket: Socket,
+    tickets: &Resumption,
 ) -> Result<(Endpoint, ClientSide), Error> {
     let alpn = || sides.alpn.iter().map(|name| name.clone().into_bytes()).collect();
-    let near = Settings { ids: ids(number), migrates: true, ..settings(plan, sides) };
-    let far = Settings { keep_alive: Some(KEEP_ALIVE), ids: ids(number), ..settings(plan, sides) };
+    let ids = ConnectionIds::default().numbered(number);
+    let near = Settings { ids, migrates: true, ..settings(plan, sides) };
+    let far = Settings { ids, keep_alive: Some(KEEP_ALIVE), ..settings(plan, sides) };
     let any_protocol = sides.alpn.is_none();
     let extras = || Extras { transport_close: true, any_protocol, ..Extras::default() };
     let trusts = |provider: &_| match &sides.authority {
@@ -118,6 +115,9 @@ pub(super) fn endpoint(
     let mut server = server_tls(&sides.identity, &[], alpn())?;
     let mut client = client_tls(trusts, &[], alpn())?;
     sides.options.configure((&mut server, &mut client), cache)?;
+    if sides.early_data {
+        (client.resumption, client.enable_early_data) = (tickets.clone(), true);
+    }
     let server = ServerSide::new(Arc::new(server), &near, extras())?;
     let client = ClientSide::new(Arc::new(client), &far, extras())?;
     let endpoint = Endpoint::over(Arc::new(socket), &near, Some(&server))?;
@@ -135,10 +135,8 @@ pub(super) fn server_name(plan: &ProxyPlan, sides: &QuicSides) -> String {
 
 /// A socket for one connection to the target.
 pub(super) fn target_socket(target: SocketAddr, options: &SideOptions) -> io::Result<Arc<Socket>> {
-    let kind = Type::DGRAM.nonblocking();
-    let socket = Socket::new(Domain::for_address(target), kind, Some(Protocol::UDP))?;
-    enlarge_datagram_buffers(&socket)?;
+    let socket = connect_datagram(None, target, None)?;
+    force_datagram_buffers(&socket)?;
     options.set_buffers(&socket)?;
-    socket.connect(&target.into())?;
     Ok(Arc::new(socket))
 }

@@ -57,7 +57,7 @@ pub(in super::super) struct Worker {
     client_side: ClientSide,
     pairs: Vec<Option<Pair>>,
     vacant: Vec<usize>,
-    /// By the places of connections.
+    /// By the indices of links.
     owners: Vec<Option<Owner>>,
     /// Connections to the target whose handshake isn't done, and until when it may take.
     connecting: VecDeque<(Instant, Link)>,
@@ -76,16 +76,16 @@ impl Worker {
         number: u32,
         socket: Socket,
         shared: Shared,
-        counts: Arc<Counts>,
     ) -> Result<Self, Error> {
-        let (endpoint, client_side) = endpoint(&plan, (&sides, cache.as_ref()), number, socket)?;
+        let both = (&sides, cache.as_ref());
+        let (endpoint, client_side) = endpoint(&plan, both, number, socket, &shared.tickets)?;
         Ok(Self {
             target_name: server_name(&plan, &sides),
             told: sides.interval_ns.map(Told::new),
             plan,
             sides,
+            counts: Arc::clone(&shared.counts),
             shared,
-            counts,
             endpoint,
             client_side,
             pairs: Vec::new(),
@@ -154,30 +154,32 @@ impl Worker {
         if self.owners.len() <= index {
             self.owners.resize(index + 1, None);
         }
-        if let Some(place) = self.owners.get_mut(index) {
-            *place = Some(Owner { generation: link.generation, pair, end });
+        if let Some(owner) = self.owners.get_mut(index) {
+            *owner = Some(Owner { generation: link.generation, pair, end });
         }
     }
 
     fn handle_event(&mut self, link: Link, event: Event) {
-        if let Event::Incoming(client) = event {
-            return self.begin(link, client);
+        if let Event::Incoming(client, protocols) = event {
+            return self.begin(link, client, protocols);
         }
         let Some(Owner { pair: number, end, .. }) = self.owner(link) else { return };
         let Some(pair) = self.pairs.get_mut(number).and_then(Option::as_mut) else { return };
         match event {
-            Event::Incoming(_) | Event::DatagramsWritable => return,
+            Event::Incoming(..) | Event::DatagramsWritable => return,
             Event::Accepted => return self.handle_accepted(link),
             Event::Established => {
                 let elapsed_ns = pair.elapsed_ns();
                 self.tell(number, || PairEvent::Established(end, elapsed_ns));
                 self.enlarge_window(link);
                 let Some(pair) = self.pair(number) else { return };
-                if end == End::Target && pair.connection(End::Client).is_none() {
-                    pair.handle_established(end);
+                let is_undecided = pair.connection(End::Client).is_none();
+                if !pair.handle_established(end) {
+                    return self.break_off_target(number);
+                }
+                if end == End::Target && is_undecided {
                     return self.accept_client(number);
                 }
-                pair.handle_established(end);
             }
             Event::Refused => {
                 let text = format!("the target {} refuses connections", self.plan.target);
@@ -195,13 +197,13 @@ impl Worker {
         self.work(number);
     }
 
-    /// A client wants a connection: connects to the target for it.
-    fn begin(&mut self, link: Link, client: SocketAddr) {
+    /// A client wants a connection, and offers these protocols: connects to the target for it.
+    fn begin(&mut self, link: Link, client: SocketAddr, protocols: Vec<Vec<u8>>) {
         let admitted = match self.shared.admission.admit(client) {
             Ok(admitted) => admitted,
-            Err(why) => {
+            Err(limit) => {
                 self.counts.refused.add(1);
-                self.shared.tell(ProxyEvent::Refused(client, why));
+                self.shared.tell(ProxyEvent::Refused(client, limit));
                 return self.endpoint.refuse_incoming(link);
             }
         };
@@ -215,15 +217,20 @@ impl Worker {
             self.pairs.push(None);
             self.pairs.len() - 1
         });
-        if let Some(place) = self.pairs.get_mut(number) {
-            *place = Some(pair);
+        if let Some(slot) = self.pairs.get_mut(number) {
+            *slot = Some(pair);
         }
         self.own(link, number, End::Client);
         self.tell(number, || PairEvent::Begun(client));
         self.counts.connections.add(1);
         self.counts.open.add(1);
-        let connected = self.connect(number);
-        if !self.sides.waits_for_target {
+        // Of several protocols the target chooses, before the client is answered.
+        let chooses = self.sides.alpn.is_none() && protocols.len() > 1;
+        let connected = self.connect(number, protocols);
+        if let Some(pair) = self.pair(number) {
+            pair.target_chooses = chooses;
+        }
+        if !self.sides.waits_for_target && !chooses {
             self.accept_client(number);
         }
         if let Err(error) = connected {
@@ -232,14 +239,14 @@ impl Worker {
         }
     }
 
-    fn connect(&mut self, number: usize) -> io::Result<()> {
+    /// Connects a pair to the target, which gets the client's offer of protocols where the proxy has none of its own.
+    fn connect(&mut self, number: usize, protocols: Vec<Vec<u8>>) -> io::Result<()> {
         let target = self.plan.target;
-        let port = self
-            .endpoint
-            .prepare_outgoing(target_socket(target, &self.sides.options)?)
-            .map_err(io::Error::other)?;
-        let link =
-            self.endpoint.connect_apart(port, target, &self.target_name, &self.client_side)?;
+        let offering = self.sides.alpn.is_none().then(|| self.client_side.offering(protocols));
+        let client_side = offering.as_ref().unwrap_or(&self.client_side);
+        let socket = target_socket(target, &self.sides.options)?;
+        let port = self.endpoint.prepare_outgoing(socket).map_err(io::Error::other)?;
+        let link = self.endpoint.connect_apart(port, target, &self.target_name, client_side)?;
         self.own(link, number, End::Target);
         self.connecting.push_back((Instant::now() + self.plan.connect_timeout, link));
         let connection = self.endpoint.connection(link).cloned();
@@ -256,8 +263,16 @@ impl Worker {
 
     /// Lets a client's handshake go on.
     fn accept_client(&mut self, number: usize) {
-        let Some(link) = self.pair(number).and_then(|pair| pair.link(End::Client)) else { return };
-        if self.endpoint.accept_incoming(link) {
+        let Some(pair) = self.pair(number) else { return };
+        let Some(link) = pair.link(End::Client) else { return };
+        let accepted = if pair.target_chooses {
+            let target = pair.connection(End::Target);
+            let protocol = target.and_then(|connection| connection.borrow().protocol());
+            self.endpoint.accept_incoming_with(link, protocol)
+        } else {
+            self.endpoint.accept_incoming(link)
+        };
+        if accepted {
             self.handle_accepted(link);
         } else {
             let ended = Ended::Failed("the client's first packet could not be read".to_owned());
@@ -283,9 +298,9 @@ impl Worker {
 
     /// The connection to the target failed before it stood, or this machine can't begin it.
     fn lose_target(&mut self, number: usize, why: String) {
-        let Some(pair) = self.pair(number).filter(|pair| !pair.is_established(End::Target)) else {
-            return;
-        };
+        let fails =
+            |pair: &&mut Pair| !pair.is_established(End::Target) && !pair.is_ended(End::Target);
+        let Some(pair) = self.pair(number).filter(fails) else { return };
         let client = pair.client;
         if let Some(connection) = pair.connection(End::Target) {
             connection.borrow_mut().close(0, b"");
@@ -295,9 +310,21 @@ impl Worker {
         self.end_side(number, End::Target, &Ended::Refused(why));
     }
 
+    /// A target refused early data, and now allows less than what was sent.
+    fn break_off_target(&mut self, number: usize) {
+        let Some(pair) = self.pair(number) else { return };
+        let client = pair.client;
+        if let Some(connection) = pair.connection(End::Target) {
+            connection.borrow_mut().close(0, b"");
+        }
+        let text = "the target refused early data, and allows less than before".to_owned();
+        self.shared.tell(ProxyEvent::TargetFailed(client, text.clone()));
+        self.end_side(number, End::Target, &Ended::Failed(text));
+    }
+
     fn handle_closed(&mut self, number: usize, end: End, cause: &Cause) {
         let Some(pair) = self.pair(number) else { return };
-        let stood = pair.is_established(end);
+        let (stood, client, is_over) = (pair.is_established(end), pair.client, pair.is_ended(end));
         if end == End::Target && !stood {
             let text = format!("the target {} ended the handshake: {cause}", self.plan.target);
             return self.lose_target(number, text);
@@ -317,16 +344,28 @@ impl Worker {
             (None, io::ErrorKind::TimedOut) => Ended::Silent(format!("{who} stopped answering")),
             (None, _) => Ended::Failed(format!("{who}: {cause}")),
         };
+        let why = match &ended {
+            Ended::Silent(_) => Some("stopped answering".to_owned()),
+            Ended::Failed(_) => Some(format!("failed: {cause}")),
+            Ended::Closed(_) | Ended::Refused(_) => None,
+        };
+        if let Some(why) = why.filter(|_| end == End::Target && !is_over) {
+            let text = format!("the target {} {why}", self.plan.target);
+            self.shared.tell(ProxyEvent::TargetFailed(client, text));
+        }
         self.end_side(number, end, &ended);
     }
 
     /// A connection of a pair has ended, or never began.
     fn end_side(&mut self, number: usize, end: End, ended: &Ended) {
+        if self.pair(number).is_none_or(|pair| pair.is_ended(end)) {
+            return;
+        }
         self.tell(number, || PairEvent::Ended(end, ended.clone()));
         let Some(pair) = self.pair(number) else { return };
         pair.handle_ended(end, ended);
         if end == End::Target && pair.connection(End::Client).is_none() {
-            // A client that was not accepted yet hears the same as a refusal.
+            // Refuses a client that was not accepted yet.
             if let Some(link) = pair.link(End::Client) {
                 self.endpoint.refuse_incoming(link);
             }
@@ -382,22 +421,25 @@ impl Worker {
     }
 
     fn forget(&mut self, number: usize) {
-        self.tell(number, || PairEvent::Forgotten);
+        let Some(pair) = self.pair(number) else { return };
+        let totals = pair.sent_totals();
+        self.tell(number, || PairEvent::Forgotten(totals));
         let Some(pair) = self.pairs.get_mut(number).and_then(Option::take) else { return };
         self.vacant.push(number);
         self.counts.open.set(self.counts.open.value().saturating_sub(1));
         for (end, packets) in End::ALL.into_iter().zip(&mut self.packets) {
             let more = pair.packets(end);
             packets.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-            let place = pair.link(end).and_then(|link| self.owners.get_mut(link.index as usize));
-            if let Some(place) = place {
-                place.take_if(|owner| owner.pair == number);
+            let owner = pair.link(end).and_then(|link| self.owners.get_mut(link.index as usize));
+            if let Some(owner) = owner {
+                owner.take_if(|owner| owner.pair == number);
             }
         }
     }
 
-    /// Counts what the pairs hold.
-    fn count(&self) {
+    /// Counts what the pairs hold, and whom the socket had no room for.
+    fn count(&mut self) {
+        self.counts.refused.add(std::mem::take(&mut self.endpoint.refused));
         for (end, gone) in End::ALL.into_iter().zip(&self.packets) {
             let (mut held_bytes, [mut sent, mut lost]) = (0, *gone);
             for pair in self.pairs.iter().flatten() {

@@ -65,12 +65,11 @@ impl Worker {
         plan: &ProxyPlan,
         listener: Arc<Socket>,
         shared: Shared,
-        counts: Arc<Counts>,
     ) -> io::Result<Self> {
         let worker = Self {
             plan: plan.clone(),
+            counts: Arc::clone(&shared.counts),
             shared,
-            counts,
             listener,
             poll: epoll::create(CreateFlags::CLOEXEC)?,
             pairs: Vec::new(),
@@ -101,7 +100,7 @@ impl Worker {
             for event in events.drain(..) {
                 match event.data.u64() {
                     LISTENER => self.accept_some()?,
-                    place => self.handle_ready(place, event.flags),
+                    key => self.handle_ready(key, event.flags),
                 }
             }
             for number in std::mem::take(&mut self.unfinished) {
@@ -129,9 +128,9 @@ impl Worker {
             match accept(&self.listener)? {
                 Accepted::Client(socket, client) => match self.shared.admission.admit(client) {
                     Ok(admitted) => self.begin(socket, client, admitted),
-                    Err(why) => {
+                    Err(limit) => {
                         self.counts.refused.add(1);
-                        self.shared.tell(ProxyEvent::Refused(client, why));
+                        self.shared.tell(ProxyEvent::Refused(client, limit));
                         let _reset_at_best = socket.set_linger(Some(Duration::ZERO));
                     }
                 },
@@ -179,8 +178,8 @@ impl Worker {
                 let buffer_bytes = self.plan.limits.buffer_bytes as usize;
                 let counts = Arc::clone(&self.counts);
                 let pair = Pair::new(client, sockets, (buffer_bytes, due), counts, admitted);
-                if let Some(place) = self.pairs.get_mut(number) {
-                    *place = Some(pair);
+                if let Some(slot) = self.pairs.get_mut(number) {
+                    *slot = Some(pair);
                 }
                 self.counts.open.add(1);
                 self.connecting.push_back((due, number));
@@ -195,9 +194,9 @@ impl Worker {
         }
     }
 
-    fn handle_ready(&mut self, place: u64, flags: EventFlags) {
-        let number = (place / 2) as usize;
-        let end = if place.is_multiple_of(2) { End::Client } else { End::Target };
+    fn handle_ready(&mut self, key: u64, flags: EventFlags) {
+        let number = (key / 2) as usize;
+        let end = if key.is_multiple_of(2) { End::Client } else { End::Target };
         let Some(pair) = self.pairs.get_mut(number).and_then(Option::as_mut) else { return };
         if !pair.is_connected() && end == End::Target {
             let error = pair.socket(end).take_error().ok().flatten();

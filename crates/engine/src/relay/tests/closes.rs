@@ -77,6 +77,118 @@ fn a_client_of_a_target_that_never_answers_is_told_so() {
 }
 
 #[test]
+fn a_target_that_falls_silent_amid_a_transfer_is_told_and_closes_its_client() {
+    let brief = Settings { idle: Duration::from_secs(1), ..settings() };
+    let mut world = World::with(&brief, |_| {});
+    let (near, _far) = world.established();
+    let id = near.borrow_mut().open_stream(Dir::Bi).unwrap();
+    // The server gets no more turns.
+    let end = Instant::now() + LIMIT;
+    let close = loop {
+        assert!(Instant::now() < end, "nothing came of it");
+        let _full = near.borrow_mut().send(id, &[7; 1_000]);
+        world.client.turn();
+        if let Some(close) = world.client.close() {
+            break close.unwrap();
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let reason = String::from_utf8_lossy(&close.reason).into_owned();
+    assert_eq!((close.frame, close.code, &*reason), (Some(0), 1, "the target stopped answering"));
+    let event = world.proxy.events().recv_timeout(LIMIT).unwrap();
+    let ProxyEvent::TargetFailed(_, why) = event else { panic!("{event:?}") };
+    assert!(
+        why.starts_with("the target 127.0.0.1:") && why.ends_with(" stopped answering"),
+        "{why}"
+    );
+    // It stood before.
+    assert_eq!(world.proxy.totals().failed, 0);
+}
+
+#[test]
+fn a_target_that_is_lost_during_the_handshake_is_counted_once() {
+    let (socket, address) = silent();
+    drop(socket);
+    let mut world = World::new(|plan| plan.target = address);
+    world.connect();
+    // A client that takes its time, while what is sent to the target is refused again and again.
+    world.client.turn();
+    let event = world.proxy.events().recv_timeout(LIMIT).unwrap();
+    assert!(matches!(event, ProxyEvent::TargetFailed(..)), "{event:?}");
+    assert!(world.proxy.events().recv_timeout(Duration::from_millis(1_500)).is_err());
+    assert_eq!(world.proxy.totals().failed, 1);
+    let close = world.until(|world| world.client.close()).unwrap();
+    assert!(refused("refuses connections")(&close), "{close:?}");
+}
+
+#[test]
+fn clients_that_the_socket_itself_has_no_room_for_are_counted() {
+    let mut world = World::new(|plan| plan.limits.connections = 0);
+    world.connect();
+    let close = world.until(|world| world.client.close()).unwrap();
+    assert_eq!((close.frame, close.code), (Some(0), 2));
+    world.until(|world| (world.proxy.totals().refused == 1).then_some(()));
+}
+
+#[test]
+fn the_target_chooses_among_the_protocols_that_a_client_offers() {
+    let offering = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect();
+    for offered in [&[ALPN][..], &["other", ALPN]] {
+        let mut world = World::new(|plan| sides(plan).alpn = None);
+        world.client_side = world.client_side.offering(offering(offered));
+        let (near, far) = world.established();
+        for connection in [near, far] {
+            assert_eq!(
+                connection.borrow().protocol(),
+                Some(ALPN.as_bytes().to_vec()),
+                "{offered:?}"
+            );
+        }
+    }
+    for offered in [&["other"][..], &["other", "another"]] {
+        let mut world = World::new(|plan| sides(plan).alpn = None);
+        world.client_side = world.client_side.offering(offering(offered));
+        world.connect();
+        let close = world.until(|world| world.client.close()).unwrap();
+        assert_eq!((close.frame, close.code), (Some(0), 2), "{offered:?}");
+    }
+}
+
+#[test]
+fn a_thread_that_fails_is_told_though_nobody_reads_and_lost_events_are_counted() {
+    let mut plan = plan(SocketAddr::from(([127, 0, 0, 1], 9)));
+    plan.carries = Carries::Tcp;
+    let mut proxy = Proxy::start(&plan).unwrap();
+    assert_eq!(proxy.fault(), None);
+    let shared = Shared {
+        counts: Arc::default(),
+        stop: Arc::default(),
+        admission: Arc::new(Admission::new(1, 1)),
+        stock: Stock::new(0),
+        tickets: Resumption::disabled(),
+        events: sync_channel(1).0,
+    };
+    let client = plan.target;
+    let work = move |shared: Shared| {
+        for _ in 0..3 {
+            shared.tell(ProxyEvent::Refused(client, Limit::Clients(1)));
+        }
+        Err(Error::Host("no more memory".to_owned()))
+    };
+    proxy.spawn(&shared, work).unwrap();
+    let end = Instant::now() + LIMIT;
+    let fault = loop {
+        assert!(Instant::now() < end, "nothing came of it");
+        if let Some(fault) = proxy.fault() {
+            break fault;
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    assert!(fault.contains("no more memory"), "{fault}");
+    assert_eq!(proxy.totals().untold, 3);
+}
+
+#[test]
 fn a_client_that_is_to_wait_connects_only_when_the_target_does() {
     let mut world = World::new(|plan| sides(plan).waits_for_target = true);
     let (near, far) = world.established();

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -24,6 +24,7 @@ mod routes;
 mod sending;
 mod slots;
 mod stay;
+mod undecided;
 mod waiting;
 
 use super::cause::Cause;
@@ -39,13 +40,15 @@ use port::Ports;
 use slots::LinkSlots;
 use stay::LATE;
 pub(super) use stay::{LAST_WORDS, QUIET, UNSAID_LIMIT};
+use undecided::Undecided;
 use waiting::{EXACT, Waiting};
 
 /// What has happened to a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// A client at this address wants a connection, where its user decides: it is to be accepted or refused.
-    Incoming(SocketAddr),
+    /// A client at this address wants a connection, and offers these application protocols, where its user
+    /// decides: it is to be accepted or refused.
+    Incoming(SocketAddr, Vec<Vec<u8>>),
     /// A client has begun the handshake; streams may come before it is done.
     Accepted,
     /// The handshake is done.
@@ -92,7 +95,7 @@ pub(crate) struct Endpoint {
     counts: bool,
     outgoing: Vec<u8>,
     waiting: Waiting,
-    /// Connections that were refused because there were too many.
+    /// Connections that were refused because there were too many over a socket.
     pub(crate) refused: u64,
 }
 
@@ -150,7 +153,7 @@ impl Endpoint {
 
     /// One whose user decides which clients are accepted, and when: [`Event::Incoming`].
     pub(crate) fn asking(mut self) -> Self {
-        self.half_open.undecided = Some(HashMap::new());
+        self.half_open.undecided = Some(Undecided::default());
         self
     }
 

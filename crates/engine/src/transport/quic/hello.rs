@@ -17,8 +17,8 @@ pub(super) enum Hello {
 pub(super) struct Offer {
     /// The numbers of its transport parameters.
     pub(super) parameters: Vec<u64>,
-    /// The first application protocol (RFC 7301).
-    pub(super) protocol: Option<Vec<u8>>,
+    /// The application protocols (RFC 7301), the one that it likes best first.
+    pub(super) protocols: Vec<Vec<u8>>,
 }
 
 const CLIENT_HELLO: u8 = 1;
@@ -57,8 +57,9 @@ fn parse_body(body: &[u8]) -> Option<Offer> {
         let data = take_long(&mut extensions)?;
         match u16::from_be_bytes(*kind) {
             PROTOCOLS => {
-                let first = take_long(&mut &*data).and_then(|mut names| take_short(&mut names));
-                offer.protocol = first.map(<[u8]>::to_vec);
+                let mut names = take_long(&mut &*data).unwrap_or_default();
+                let each = std::iter::from_fn(|| take_short(&mut names));
+                offer.protocols = each.map(<[u8]>::to_vec).collect();
             }
             kind if TRANSPORT_PARAMETERS.contains(&kind) => offer.parameters = parameter_ids(data),
             _ => {}
@@ -176,7 +177,8 @@ mod tests {
         for cut in 0..hello.len() {
             assert_eq!(Hello::parse(&hello[..cut]), Hello::Part, "{cut}");
         }
-        let offer = Offer { parameters: vec![4, 0xbaad], protocol: Some(b"h3".to_vec()) };
+        let protocols = vec![b"h3".to_vec(), b"abc".to_vec()];
+        let offer = Offer { parameters: vec![4, 0xbaad], protocols };
         assert_eq!(Hello::parse(&hello), Hello::Whole(offer));
         assert_eq!(Hello::parse(&[2, 0, 0, 0]), Hello::Wrong);
         assert_eq!(Hello::parse(&[1, 0, 0, 1, 0]), Hello::Wrong);

@@ -73,6 +73,12 @@ impl ConnectionIds {
         if self.server.is_some() { SERVER_ID_BYTES } else { 0 }
     }
 
+    /// The same for the socket of this number among those that share a port. Packets then come to that socket even
+    /// after the client's address has changed.
+    pub(crate) fn numbered(self, number: u32) -> Self {
+        Self { partition: u16::try_from(number).ok(), ..self }
+    }
+
     /// Where the socket's number stands.
     pub(crate) fn partition_at(self) -> usize {
         self.server_bytes()

@@ -16,6 +16,7 @@ mod datagrams;
 mod delivery;
 mod endpoint;
 mod events;
+mod first_flight;
 mod frames;
 mod governor;
 mod hello;
@@ -29,6 +30,7 @@ mod packets;
 mod qlog;
 mod session;
 mod settings;
+mod shared_port;
 mod stock;
 mod stream;
 
@@ -48,6 +50,7 @@ pub(crate) use settings::{
     Acknowledging, ClientSide, LEAST_PAYLOAD_BYTES, MOST_JUMBO_CONNECTIONS, ServerSide, Settings,
     Versions,
 };
+pub(crate) use shared_port::{bind_shared, share_packets_of};
 pub(crate) use stock::Stock;
 pub(crate) use stream::{Facts, QuicStream, Way, shared_pattern};
 

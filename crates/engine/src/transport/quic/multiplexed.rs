@@ -148,7 +148,8 @@ impl<'a> MultiplexedEndpoint<'a> {
         }
         match event {
             // Those of the dialects that go over streams carry nothing else, and take every client.
-            Event::Accepted | Event::Incoming(_) | Event::Datagrams | Event::DatagramsWritable => {}
+            Event::Accepted | Event::Incoming(..) | Event::Datagrams | Event::DatagramsWritable => {
+            }
             Event::Refused => self.give_up(link, "refused"),
             Event::Established => {
                 if let Some(slot) = self.slot(link) {

@@ -32,7 +32,8 @@ use super::older_acks::OlderAcks;
 use super::qlog::{ACK_DELAY_EXPONENT, Log, LoggedPacket, PacketKind};
 use extras::CLEAR_PACKETS;
 pub(crate) use extras::Extras;
-use first::{initial_suite, noted, version_of};
+use first::noted;
+pub(super) use first::{initial_suite, version_of};
 pub(crate) use said::Agreed;
 pub(super) use said::Said;
 
@@ -54,7 +55,7 @@ pub(super) struct ServerCrypto {
     suite: Suite,
     extras: Extras,
     /// Has the keys of first packets and the tags of retries.
-    standard: QuicServerConfig,
+    standard: Arc<QuicServerConfig>,
     /// The number of the first packet that was opened last: its session begins next.
     first: Arc<AtomicU64>,
 }
@@ -63,6 +64,13 @@ impl ClientCrypto {
     /// `None` where TLS has no AES-128-GCM, which the first packets of every connection need.
     pub(super) fn new(tls: Arc<rustls::ClientConfig>, extras: Extras) -> Option<Self> {
         Some(Self { tls, suite: initial_suite()?, extras, log: None })
+    }
+
+    /// The same, which offers these application protocols.
+    pub(super) fn offering(&self, protocols: Vec<Vec<u8>>) -> Self {
+        let (mut tls, extras) = (Arc::clone(&self.tls), self.extras.clone());
+        Arc::make_mut(&mut tls).alpn_protocols = protocols;
+        Self { tls, suite: self.suite, extras, log: self.log.clone() }
     }
 
     /// The same for one connection, whose packets are written down.
@@ -77,7 +85,16 @@ impl ServerCrypto {
     pub(super) fn new(tls: Arc<rustls::ServerConfig>, extras: Extras) -> Option<Self> {
         let suite = initial_suite()?;
         let standard = QuicServerConfig::with_initial(Arc::clone(&tls), suite).ok()?;
-        Some(Self { tls, suite, extras, standard, first: Arc::default() })
+        Some(Self { tls, suite, extras, standard: Arc::new(standard), first: Arc::default() })
+    }
+
+    /// The same, which agrees on this application protocol or on none.
+    pub(super) fn agreeing(&self, protocol: Option<Vec<u8>>) -> Self {
+        let mut tls = Arc::clone(&self.tls);
+        Arc::make_mut(&mut tls).alpn_protocols = protocol.into_iter().collect();
+        let extras = Extras { any_protocol: false, ..self.extras.clone() };
+        let (standard, first) = (Arc::clone(&self.standard), Arc::clone(&self.first));
+        Self { tls, suite: self.suite, extras, standard, first }
     }
 }
 
@@ -209,7 +226,7 @@ impl QuicTls {
             return Ok(Some(bytes.to_vec()));
         };
         received.extend_from_slice(bytes);
-        let Offer { parameters, protocol } = match Hello::parse(received) {
+        let Offer { parameters, protocols } = match Hello::parse(received) {
             Hello::Part => return Ok(None),
             Hello::Whole(offer) => offer,
             // TLS itself says what is wrong with it.
@@ -218,7 +235,7 @@ impl QuicTls {
         let clear = parameters.contains(&CLEAR_PACKETS);
         let parameters = std::mem::take(if clear { with_clear } else { without });
         let (mut tls, received) = (Arc::clone(tls), std::mem::take(received));
-        if let Some(protocol) = protocol.filter(|_| self.extras.any_protocol) {
+        if let Some(protocol) = protocols.into_iter().next().filter(|_| self.extras.any_protocol) {
             Arc::make_mut(&mut tls).alpn_protocols = vec![protocol];
         }
         self.stage = Stage::begun(tls, self.version, parameters);
@@ -302,7 +319,8 @@ impl crypto::Session for QuicTls {
         let opened = self.counts.as_ref().map(|counts| counts.opened());
         let sent_stream_bytes = self.counts.as_ref().map(|counts| counts.sent_stream_bytes());
         let agreed = Agreed { suite, group, resumed };
-        Some(Box::new(Said { agreed, opened, sent_stream_bytes }))
+        let protocol = tls.alpn_protocol().map(<[u8]>::to_vec);
+        Some(Box::new(Said { agreed, protocol, opened, sent_stream_bytes }))
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {

@@ -350,12 +350,24 @@ impl ClientSide {
         let crypto = Arc::new(ClientCrypto::new(tls, extras).ok_or_else(no_cipher)?);
         let (Versions::All(version) | Versions::Only(version)) = settings.version;
         let version = version_number(version);
-        let mut config = ClientConfig::new(Arc::clone(&crypto) as Arc<_>);
+        let config = Self::config_of(&crypto, version, ids);
+        Ok(Self { config, crypto, transports, version, ids, logs: None })
+    }
+
+    fn config_of(crypto: &Arc<ClientCrypto>, version: u32, ids: ConnectionIds) -> ClientConfig {
+        let mut config = ClientConfig::new(Arc::clone(crypto) as Arc<_>);
         config.version(version);
         if ids.mark.is_some() {
             config.initial_dst_cid_provider(Arc::new(move || ids.first()));
         }
-        Ok(Self { config, crypto, transports, version, ids, logs: None })
+        config
+    }
+
+    /// The same, which offers these application protocols.
+    pub(crate) fn offering(&self, protocols: Vec<Vec<u8>>) -> Self {
+        let crypto = Arc::new(self.crypto.offering(protocols));
+        let config = Self::config_of(&crypto, self.version, self.ids);
+        Self { config, crypto, ..self.clone() }
     }
 
     /// The same, with a log (qlog) of every connection in this directory.
@@ -395,6 +407,7 @@ impl ClientSide {
 pub(crate) struct ServerSide {
     /// Without what is told of the path.
     config: ServerConfig,
+    crypto: Arc<ServerCrypto>,
     transports: Transports,
 }
 
@@ -409,13 +422,13 @@ impl ServerSide {
     ) -> Result<Self, Error> {
         let extras = Extras { mark: settings.ids.mark, ..extras };
         let transports = settings.transports(extras.events.as_ref());
-        let crypto = ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?;
-        let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+        let crypto = Arc::new(ServerCrypto::new(tls, extras).ok_or_else(no_cipher)?);
+        let mut config = ServerConfig::with_crypto(Arc::clone(&crypto) as Arc<_>);
         config
             .migration(settings.migrates)
             .incoming_buffer_size(UNDECIDED_BYTES)
             .incoming_buffer_size_total(UNDECIDED_TOTAL_BYTES);
-        Ok(Self { config, transports })
+        Ok(Self { config, crypto, transports })
     }
 
     /// What a connection from this peer needs; `route` as a client's.
@@ -426,6 +439,17 @@ impl ServerSide {
     ) -> Arc<ServerConfig> {
         let mut config = self.config.clone();
         config.transport_config(route.map_or_else(|| self.transports.of(peer), Arc::clone));
+        Arc::new(config)
+    }
+
+    /// The same for one connection, which agrees on this application protocol or on none.
+    pub(super) fn agreeing(
+        &self,
+        config: &ServerConfig,
+        protocol: Option<Vec<u8>>,
+    ) -> Arc<ServerConfig> {
+        let mut config = config.clone();
+        config.crypto = Arc::new(self.crypto.agreeing(protocol));
         Arc::new(config)
     }
 }

@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::probe::memory_bytes;
+
+/// What the connections of a server may keep together beyond what each begins with: so much, and no more than a
+/// quarter of the machine's memory.
+const MOST_BYTES: u64 = 4 << 30;
+
 /// Memory for the connections of a server beyond what each begins with. Its threads share it; it is touched only
 /// when a connection grows, and when one that grew is forgotten.
 #[derive(Clone, Debug)]
@@ -13,6 +19,11 @@ pub(crate) struct Stock {
 impl Stock {
     pub(crate) fn new(bytes: u64) -> Self {
         Self { left_bytes: Arc::new(AtomicU64::new(bytes)) }
+    }
+
+    /// What the connections of a server share on this machine.
+    pub(crate) fn of_machine() -> Self {
+        Self::new(MOST_BYTES.min(memory_bytes() / 4))
     }
 
     /// Takes so much, where that is at most a quarter of what is left: no connection gets the last of it alone.

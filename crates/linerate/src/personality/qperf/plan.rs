@@ -101,6 +101,7 @@ pub(super) fn proxy(
             target_name: host.to_owned(),
             waits_for_target: options.proxy.waits_for_server,
             alpn: options.proxy.alpn.clone(),
+            early_data: false,
             identity,
             authority: None,
             sending: Sending {

@@ -1,13 +1,12 @@
 //! The proxy: it runs until somebody stops it, and prints what happens to each pair of connections.
 
-use std::collections::HashMap;
 use std::process;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use linerate_engine::event::Cancel;
 use linerate_engine::relay::{
-    CloseKind, End, Ended, PairEvent, Proxy, ProxyEvent, SentInterval, Totals,
+    CloseKind, End, Ended, PairEvent, Proxy, ProxyEvent, SentInterval, SentTotals,
 };
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output::{
@@ -20,11 +19,16 @@ use linerate_wire::visible::visible_line;
 
 use super::{Failure, complain, plan};
 use crate::certificates::read_identity_of;
-use crate::output::{narrate, render_proxy_event};
+use crate::output::{ProxyWords, UntoldEvents, narrate, render_proxy_event};
 use crate::personality::stdout::say;
 
 /// How soon a request to stop is noticed.
 const LOOK: Duration = Duration::from_millis(100);
+const WORDS: ProxyWords = ProxyWords {
+    program: "qperf",
+    most_clients: "no option of qperf changes it",
+    most_of_address: "no option of qperf changes it",
+};
 
 /// Runs a proxy to this host.
 pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), Failure> {
@@ -39,33 +43,32 @@ pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), 
     if options.listen_port() == 0 {
         narrate(&format!("qperf: listening on {}\n", proxy.address()));
     }
-    let mut printer = Printer {
-        style: Style::of(options),
-        target: plan.target.to_string(),
-        totals: HashMap::new(),
-    };
+    let printer = Printer { style: Style::of(options), target: plan.target.to_string() };
+    let mut untold = UntoldEvents::default();
     while !cancel.requested() {
         match proxy.events().recv_timeout(LOOK) {
-            Ok(ProxyEvent::Broken(why)) => return Err(Failure::new(why)),
             Ok(event) => printer.tell(&event),
             Err(RecvTimeoutError::Timeout) => {
                 proxy.take_cache_fault().iter().for_each(|why| complain(why));
+                narrate(&untold.render(&WORDS, &proxy.totals()));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::new("the proxy's thread failed"));
             }
         }
+        if let Some(why) = proxy.fault() {
+            return Err(Failure::new(why));
+        }
     }
-    let (Totals { .. }, untold) = proxy.end();
-    untold.iter().for_each(|event| printer.tell(event));
+    let (totals, waiting) = proxy.end();
+    waiting.iter().for_each(|event| printer.tell(event));
+    narrate(&untold.render(&WORDS, &totals));
     Ok(())
 }
 
 struct Printer {
     style: Style,
     target: String,
-    /// What each connection has sent, by its number.
-    totals: HashMap<u64, Counts>,
 }
 
 /// The number of a connection: a pair has two, the client's and the target's.
@@ -74,9 +77,9 @@ fn connection(pair: u64, end: End) -> u64 {
 }
 
 impl Printer {
-    fn tell(&mut self, event: &ProxyEvent) {
+    fn tell(&self, event: &ProxyEvent) {
         let ProxyEvent::Pair(pair, event) = event else {
-            return narrate(&render_proxy_event(event));
+            return narrate(&render_proxy_event(&WORDS, event));
         };
         let pair = *pair;
         match event {
@@ -90,11 +93,11 @@ impl Printer {
             PairEvent::StreamOpened(stream) => say(&render_stream_opened(pair, *stream)),
             PairEvent::Sent(end, sent) => self.tell_sent(connection(pair, *end), sent),
             PairEvent::Ended(_, ended) => say(&render_binding_closed(pair, &close_of(ended))),
-            PairEvent::Forgotten => {
-                for end in [End::Client, End::Target] {
-                    let number = connection(pair, end);
-                    if let Some(total) = self.totals.remove(&number) {
-                        say(&render_connection_total(number, total));
+            PairEvent::Forgotten(totals) => {
+                for (end, totals) in End::ALL.into_iter().zip(totals) {
+                    if let Some(SentTotals { bytes, packets, lost_packets }) = *totals {
+                        let total = Counts { bytes, packets, lost_packets };
+                        say(&render_connection_total(connection(pair, end), total));
                     }
                 }
                 say(&render_binding_removed(pair));
@@ -102,15 +105,9 @@ impl Printer {
         }
     }
 
-    fn tell_sent(&mut self, number: u64, sent: &SentInterval) {
+    fn tell_sent(&self, number: u64, sent: &SentInterval) {
         let SentInterval { index, measured_ns, bytes, packets, lost_packets, window_bytes } = *sent;
         let counts = Counts { bytes, packets, lost_packets };
-        let total = self.totals.entry(number).or_default();
-        *total = Counts {
-            bytes: total.bytes + bytes,
-            packets: total.packets + packets,
-            lost_packets: total.lost_packets + lost_packets,
-        };
         let interval = Interval { index, measured_ns, counts };
         say(&render_sent(self.style, number, &interval, window_bytes));
     }

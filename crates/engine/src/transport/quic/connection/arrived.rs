@@ -34,6 +34,11 @@ impl Connection {
         self.said().map_or_else(Agreed::default, |said| said.agreed)
     }
 
+    /// The application protocol, so far.
+    pub(crate) fn protocol(&self) -> Option<Vec<u8>> {
+        self.said()?.protocol
+    }
+
     /// Bytes of streams in packets that were sent, those that were sent again included, where that is counted.
     pub(crate) fn sent_stream_bytes(&self) -> Option<u64> {
         self.said()?.sent_stream_bytes

@@ -47,7 +47,7 @@ impl Blueprint {
         let server = accepts.map(|server| server.config(any, None));
         let packets = Packets::new(socket, settings.offload, settings.ecn, settings.dscp)
             .map_err(|error| Error::Host(format!("can't set up a UDP socket for QUIC: {error}")))?;
-        // What is told of a packet that this machine refuses hides what is told of the target.
+        // With IP_RECVERR the kernel reports no closed port of the target on a connected socket.
         let tells = settings.datagrams && outgoing.is_none();
         let packets = if tells { packets.telling_refusals() } else { packets };
         let route = settings.route_transport(|| packets.route());

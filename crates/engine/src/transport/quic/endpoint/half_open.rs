@@ -1,10 +1,9 @@
 //! Accepted connections whose handshake isn't done, and which of them makes room for others.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::receiving::Undecided;
+use super::undecided::Undecided;
 use crate::acceptor::{Origin, Pending};
 
 /// How long a handshake may take.
@@ -15,8 +14,8 @@ pub(super) struct HalfOpen {
     /// The place of each in the endpoint, and since when it is there.
     pending: Pending<(usize, Instant)>,
     most: usize,
-    /// Clients that the endpoint's user hasn't decided about, by their slots, where it decides.
-    pub(super) undecided: Option<HashMap<u32, Undecided>>,
+    /// Clients that the endpoint's user hasn't decided about, where it decides.
+    pub(super) undecided: Option<Undecided>,
 }
 
 /// What becomes of a connection that a client begins.

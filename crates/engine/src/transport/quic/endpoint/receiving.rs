@@ -2,38 +2,26 @@
 
 use std::cmp::Reverse;
 use std::io;
-use std::sync::Arc;
 use std::time::Instant;
 
-use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig, Transmit};
+use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, Transmit};
 
 use super::super::cause::Cause;
 use super::super::coalesced::{packets_in, split_off_last};
 use super::super::connection::SharedConnection;
+use super::super::first_flight::is_first;
 use super::super::settings::MOST_JUMBO_CONNECTIONS;
 use super::bounds::Intake;
 use super::half_open::Reply;
 use super::sending::is_of_the_path;
 use super::stay::LATE;
+use super::undecided::Candidate;
 use super::{Endpoint, Event, Link};
 
 /// The first byte of whatever is QUIC's is at least this (RFC 9000, section 17: the fixed bit).
 const FIRST_OF_QUIC: u8 = 0x40;
 /// What isn't QUIC's is kept until it is asked for, so many at most.
 const MOST_FOREIGN: usize = 16;
-
-/// A client that may be accepted.
-pub(super) struct Undecided {
-    /// The place that is reserved for it.
-    link: Link,
-    /// The socket that it came to.
-    number: u32,
-    incoming: Incoming,
-    config: Arc<ServerConfig>,
-    packets: u64,
-    ecn: Option<EcnCodepoint>,
-    half_open_number: usize,
-}
 
 impl Endpoint {
     /// The first half of a turn: packets in where some have come, timers, and the events that come of them; says
@@ -115,9 +103,14 @@ impl Endpoint {
                 for part in std::iter::once(datagram).chain(last) {
                     self.outgoing.clear();
                     let packets = if self.counts { packets_in(&part) } else { 0 };
+                    let asks = self.half_open.undecided.is_some();
+                    let first = (asks && is_first(&part)).then(|| part.to_vec());
                     let Some(port) = self.ports.at_mut(number) else { return Ok(false) };
                     let event = port.proto.handle(now, from, to, ecn, part, &mut self.outgoing);
                     self.handle_datagram(number, now, (packets, ecn), event);
+                    if let Some(first) = first {
+                        self.tell_incoming(&first);
+                    }
                 }
             }
             if is_alone {
@@ -200,19 +193,24 @@ impl Endpoint {
         }
         let link = self.slots.reserve();
         let half_open_number = self.half_open.add(from, link.index as usize, now);
-        let client = Undecided { link, number, incoming, config, packets, ecn, half_open_number };
+        let client = Candidate { link, number, incoming, config, packets, ecn, half_open_number };
         match &mut self.half_open.undecided {
             None => drop(self.admit(client)),
-            Some(undecided) => {
-                undecided.insert(link.index, client);
-                self.events.push_back((link, Event::Incoming(from)));
-            }
+            Some(undecided) => undecided.insert(client),
+        }
+    }
+
+    /// Tells of a client whose first message is whole with this datagram, a copy of what may be one of its first.
+    fn tell_incoming(&mut self, datagram: &[u8]) {
+        let read = self.half_open.undecided.as_mut().and_then(|clients| clients.read(datagram));
+        if let Some((link, from, protocols)) = read {
+            self.events.push_back((link, Event::Incoming(from, protocols)));
         }
     }
 
     /// Accepts a client whose handshake then begins.
-    fn admit(&mut self, client: Undecided) -> bool {
-        let Undecided { link, number, incoming, config, packets, ecn, half_open_number } = client;
+    fn admit(&mut self, client: Candidate) -> bool {
+        let Candidate { link, number, incoming, config, packets, ecn, half_open_number } = client;
         self.outgoing.clear();
         let Some(port) = self.ports.at_mut(number) else { return false };
         match port.proto.accept(incoming, Instant::now(), &mut self.outgoing, Some(config)) {
@@ -237,23 +235,31 @@ impl Endpoint {
         }
     }
 
+    fn take_undecided(&mut self, link: Link) -> Option<Candidate> {
+        self.half_open.undecided.as_mut()?.take(link)
+    }
+
     /// Accepts a client that its user was asked about; whether the handshake can go on.
     pub(crate) fn accept_incoming(&mut self, link: Link) -> bool {
-        let client =
-            self.half_open.undecided.as_mut().and_then(|clients| clients.remove(&link.index));
+        let client = self.take_undecided(link);
         client.is_some_and(|client| self.admit(client))
+    }
+
+    /// The same, and agrees with the client on this application protocol or on none.
+    pub(crate) fn accept_incoming_with(&mut self, link: Link, protocol: Option<Vec<u8>>) -> bool {
+        let Some(mut client) = self.take_undecided(link) else { return false };
+        if let Some(server) = &self.accepts {
+            client.config = server.agreeing(&client.config, protocol);
+        }
+        self.admit(client)
     }
 
     /// Refuses a client that its user was asked about.
     pub(crate) fn refuse_incoming(&mut self, link: Link) {
-        let client =
-            self.half_open.undecided.as_mut().and_then(|clients| clients.remove(&link.index));
-        let Some(Undecided { link, number, incoming, half_open_number, .. }) = client else {
-            return;
-        };
+        let Some(client) = self.take_undecided(link) else { return };
+        let Candidate { link, number, incoming, half_open_number, .. } = client;
         self.half_open.remove(half_open_number);
         self.slots.release(link);
-        self.refused += 1;
         self.outgoing.clear();
         if let Some(port) = self.ports.at_mut(number) {
             let refusal = port.proto.refuse(incoming, &mut self.outgoing);
@@ -268,8 +274,8 @@ impl Endpoint {
             connection.half_open_number = None;
             return connection.close(0, b"");
         }
-        let undecided = self.half_open.undecided.as_ref().and_then(|clients| clients.get(&index));
-        if let Some(link) = undecided.map(|client| client.link) {
+        let link = self.half_open.undecided.as_ref().and_then(|clients| clients.link(index));
+        if let Some(link) = link {
             self.refuse_incoming(link);
             let (kind, text) = (io::ErrorKind::TimedOut, "nobody decided in time".to_owned());
             let cause = Cause { kind, code: None, text, close: None };

@@ -147,3 +147,35 @@ fn each_socket_holds_as_many_connections_as_are_allowed() {
     run(&mut near, &mut far, &|far, _| far.refused == 1);
     assert_eq!(far.open_connections(), 2);
 }
+
+/// Runs both until the server's user is asked about a client; its link.
+fn asked(near: &mut Endpoint, far: &mut Endpoint) -> Link {
+    let end = Instant::now() + LIMIT;
+    loop {
+        assert!(Instant::now() < end, "nobody comes");
+        near.turn().unwrap();
+        far.turn().unwrap();
+        while let Some((link, event)) = far.poll_event() {
+            if matches!(event, Event::Incoming(..)) {
+                return link;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_decision_about_an_earlier_client_of_the_slot_decides_nothing() {
+    let (client, server) = sides(&brief());
+    let (far, address) = socket();
+    let mut far = Endpoint::over(far, &Settings::default(), Some(&server)).unwrap().asking();
+    let mut near = Endpoint::over(socket().0, &brief(), None).unwrap();
+    near.connect(0, address, "linerate", &client).unwrap();
+    let earlier = asked(&mut near, &mut far);
+    far.refuse_incoming(earlier);
+    near.connect(0, address, "linerate", &client).unwrap();
+    let later = asked(&mut near, &mut far);
+    assert_eq!((later.index, later.generation), (earlier.index, earlier.generation + 1));
+    assert!(!far.accept_incoming(earlier));
+    far.refuse_incoming(earlier);
+    assert!(far.accept_incoming(later));
+}

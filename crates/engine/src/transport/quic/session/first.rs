@@ -8,7 +8,7 @@ use rustls::quic::{Suite, Version};
 
 use super::super::counted::CountedPacket;
 
-pub(super) fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {
+pub(in super::super) fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {
     match version {
         0xff00_001d..=0xff00_0020 => Ok(Version::V1Draft),
         0x0000_0001 | 0xff00_0021..=0xff00_0022 => Ok(Version::V1),
@@ -17,7 +17,7 @@ pub(super) fn version_of(version: u32) -> Result<Version, UnsupportedVersion> {
 }
 
 /// The suite of every connection's first packets, whatever suites the packets after them may have.
-pub(super) fn initial_suite() -> Option<Suite> {
+pub(in super::super) fn initial_suite() -> Option<Suite> {
     let first = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let suite = provider.cipher_suites.iter().find(|suite| suite.suite() == first)?;

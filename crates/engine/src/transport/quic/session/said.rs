@@ -12,9 +12,11 @@ pub(crate) struct Agreed {
 }
 
 /// What a session has come to, and what became of the packets that it has opened, where they are counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct Said {
     pub(in super::super) agreed: Agreed,
+    /// The application protocol.
+    pub(in super::super) protocol: Option<Vec<u8>>,
     pub(in super::super) opened: Option<Opened>,
     /// Bytes of streams that were sent, likewise.
     pub(in super::super) sent_stream_bytes: Option<u64>,
