@@ -159,7 +159,8 @@ impl Course {
     fn poll_transfer(&mut self, life: &Life, now_ns: u64) -> Move {
         let mut receive_bytes = self.incoming.left;
         if let Some(unit) = life.unit_bytes.filter(|_| receive_bytes > 0) {
-            receive_bytes = receive_bytes.min(unit.draw(&mut self.own).max(1));
+            let unit = unit.draw(&mut self.own).max(1);
+            receive_bytes = receive_bytes.min(unit.saturating_mul(life.receives_at_once.into()));
         }
         if self.outgoing.left > 0 && self.outgoing.unit_left == 0 {
             let unit = match (life.unit_bytes, life.pace) {

@@ -19,6 +19,9 @@ pub struct Life {
     /// Bytes of one send or receive, drawn for each; absent: as many as the buffers hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit_bytes: Option<Size>,
+    /// How many receives of `unit_bytes` one call makes, where the bytes of as many wait.
+    #[serde(skip_serializing_if = "is_one")]
+    pub receives_at_once: u32,
     /// What the bytes of transfers are.
     #[serde(skip_serializing_if = "LifeContent::is_filler")]
     pub content: LifeContent,
@@ -177,6 +180,10 @@ impl Default for Draws {
     }
 }
 
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 impl Draws {
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -314,6 +321,7 @@ impl Life {
             steps,
             close,
             unit_bytes: None,
+            receives_at_once: 1,
             content: LifeContent::Filler,
             pace: None,
             draws: Draws::default(),

@@ -105,6 +105,20 @@ fn both_ends_draw_the_same_sizes_and_each_connection_others() {
 }
 
 #[test]
+fn one_call_makes_several_receives_and_takes_no_more_than_is_left() {
+    let steps = [LifeStep::Receive { bytes: Size::Fixed(1000) }];
+    for (receives_at_once, unit, expected) in [(1, 300, 300), (3, 300, 900), (4, 300, 1000)] {
+        let unit_bytes = Some(Size::Fixed(unit));
+        let life = Life { unit_bytes, receives_at_once, ..life(&steps) };
+        let Move::Transfer { receive_bytes, .. } = Course::new(&life, 0, 0).poll_move(&life, 0)
+        else {
+            panic!("a transfer");
+        };
+        assert_eq!(receive_bytes, expected);
+    }
+}
+
+#[test]
 fn each_end_draws_its_own_sizes_where_it_is_told_to() {
     let range = Size::Range { low_bytes: 1, high_bytes: 1 << 40 };
     let own = Life { draws: Draws::Each, ..life(&[LifeStep::Send { bytes: range }]) };
