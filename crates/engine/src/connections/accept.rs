@@ -307,7 +307,7 @@ impl AcceptLoop<'_> {
             }
             let held = self.incoming.len() - self.free.len();
             if self.is_full() && !self.make_room() && self.is_full_of_own()
-                || self.accept.limits.most_handed.is_some_and(|most| held >= most)
+                || self.accept.limits.most_handed_over.is_some_and(|most| held >= most)
             {
                 // More than the load may have at once.
                 continue;

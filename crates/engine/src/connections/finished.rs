@@ -135,7 +135,7 @@ impl Finished {
         let (sent_bytes, received_bytes) = living.map_or((0, 0), Living::moved);
         Self {
             at_ns,
-            addresses: living.and_then(|living| Some(living.standing.as_ref()?.addresses)),
+            addresses: living.and_then(|living| Some(living.established.as_ref()?.addresses)),
             has_lived: living.is_some(),
             id: living.map_or([0; ID_BYTES], Living::id),
             sent_bytes,

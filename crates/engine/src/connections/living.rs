@@ -34,11 +34,11 @@ pub(super) struct Living {
     /// The call that was made last.
     pub(super) call: Call,
     /// Where connections are recorded.
-    pub(super) standing: Option<Box<Standing>>,
+    pub(super) established: Option<Box<Established>>,
 }
 
 /// What is known of a connection from when it stands.
-pub(super) struct Standing {
+pub(super) struct Established {
     /// This end and the other.
     pub(super) addresses: (SocketAddr, SocketAddr),
     /// How often the first segment was sent again, where the kernel is asked.
@@ -59,7 +59,7 @@ impl Living {
             held_ns: 0,
             transferred_ns: 0,
             call: Call::default(),
-            standing: None,
+            established: None,
             course,
         }
     }

@@ -55,6 +55,7 @@ pub(crate) use finished::{Failure, Finished, TellConnections, Told};
 pub(crate) use living::fault;
 pub(crate) use script::{LifeStream, Progress, Script};
 pub(crate) use slots::{Agreement, Due, Milestones, Rules, Slots};
+pub(crate) use source::Search;
 pub(crate) use spin_wait::Awaited;
 pub(crate) use timers::Timers;
 
@@ -149,7 +150,7 @@ pub(crate) struct AcceptLimits {
     /// Where each loop accepts in a file table of its own: how many of these tables are full.
     pub(crate) full_tables: Option<Arc<AtomicU32>>,
     /// Connections that others accept and one loop may hold; absent: as many as it has descriptors for.
-    pub(crate) most_handed: Option<usize>,
+    pub(crate) most_handed_over: Option<usize>,
 }
 
 /// Where the server's connections come from.
@@ -200,13 +201,16 @@ impl Accept {
 impl Accept {
     /// The same for a shard with a file table of its own, which holds no descriptor of another table. The shard has
     /// listeners of its own, or others hand it so many of the connections that they accept.
-    pub(crate) fn without_listener(&self, most_handed: usize) -> Self {
+    pub(crate) fn without_listener(&self, most_handed_over: usize) -> Self {
         Self {
             listener: None,
             more_listeners: Vec::new(),
             shared: None,
             loops: Arc::default(),
-            limits: AcceptLimits { most_handed: Some(most_handed), ..self.limits.clone() },
+            limits: AcceptLimits {
+                most_handed_over: Some(most_handed_over),
+                ..self.limits.clone()
+            },
             ..self.clone()
         }
     }

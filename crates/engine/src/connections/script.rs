@@ -10,7 +10,7 @@ use linerate_measure::step::{Close, Life, LifeFault, LifeStep};
 use super::Interest;
 use super::attempt::Carrier;
 use super::finished::{Call, Finished, TellConnections, Told};
-use super::living::{Living, Standing, fault};
+use super::living::{Established, Living, fault};
 use super::spin_wait::Awaited;
 use crate::buffers::{Buffers, Dirt};
 use crate::clock::monotonic_ns;
@@ -179,8 +179,8 @@ impl Script {
         // Nothing has been sent yet: what was sent again is the first segment.
         let figures = tell.asks_kernel.then(|| carrier.kernel_figures()).flatten();
         let syn_retransmissions = figures.map(|(status, _)| status.retransmitted_segments.into());
-        let standing = |addresses| Box::new(Standing { addresses, syn_retransmissions });
-        (living.began_ns, living.standing) = (at_ns, addresses.map(standing));
+        let established = |addresses| Box::new(Established { addresses, syn_retransmissions });
+        (living.began_ns, living.established) = (at_ns, addresses.map(established));
         (tell.tell)(Told::Established { at_ns, addresses });
     }
 
@@ -196,9 +196,9 @@ impl Script {
         let mut finished = Finished::new(monotonic_ns(), living, before_life, error);
         if tell.asks_kernel {
             finished.tcp = carrier.and_then(Carrier::kernel_figures);
-            let standing = living.and_then(|living| living.standing.as_ref());
-            if let (Some((_, counts)), Some(standing)) = (&mut finished.tcp, standing) {
-                counts.syn_retransmissions = standing.syn_retransmissions;
+            let established = living.and_then(|living| living.established.as_ref());
+            if let (Some((_, counts)), Some(established)) = (&mut finished.tcp, established) {
+                counts.syn_retransmissions = established.syn_retransmissions;
             }
         }
         (tell.tell)(Told::Finished(Box::new(finished)));

@@ -36,14 +36,54 @@ pub(super) struct Source {
     walk: Walk,
     /// In the place of the walk.
     routes: Option<RouteWalk>,
-    /// How many in a row couldn't be had.
-    taken: u64,
-    /// How often all were tried again, and when they are next.
-    retried: (u32, u64),
+    search: Search,
     /// The next connection's socket, where it was made already.
     ahead: Option<Socket>,
     /// The call that was made last.
     call: Call,
+}
+
+/// The search for a source that is free. Sources that are taken are stepped over. When each was taken, all are tried
+/// again later.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// How many in a row were taken.
+    taken: u64,
+    /// How often all were tried again.
+    retries: u32,
+    /// When the next one is tried; 0: now.
+    next_ns: u64,
+}
+
+impl Search {
+    /// One of so many sources is taken; says whether another one is tried. All are tried again so often, so long
+    /// after each time.
+    pub(crate) fn step_over(
+        &mut self,
+        count: u64,
+        (most_retries, after): (u32, Duration),
+        now_ns: u64,
+    ) -> bool {
+        self.taken += 1;
+        if self.taken < count {
+            return true;
+        }
+        let is_over = self.retries >= most_retries;
+        *self = match is_over {
+            true => Self::default(),
+            false => Self {
+                taken: 0,
+                retries: self.retries + 1,
+                next_ns: now_ns.saturating_add(after.as_nanos() as u64),
+            },
+        };
+        !is_over
+    }
+
+    /// When the next source is tried; 0: now.
+    pub(crate) fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
 }
 
 /// A shard's walk through routes. All shards take the numbers of their connections from one place, so that targets and
@@ -126,8 +166,7 @@ impl Source {
             ports: dial.source_ports,
             walk,
             routes: dial.routes.clone().map(|routes| RouteWalk { routes, number: 0 }),
-            taken: 0,
-            retried: (0, 0),
+            search: Search::default(),
             ahead: None,
             call: Call::default(),
         }
@@ -140,6 +179,9 @@ impl Source {
         if self.retries_at_ns() > monotonic_ns() {
             return Ok(None);
         }
+        let routes = self.routes.as_ref().map(|walk| &walk.routes);
+        let count = routes.map_or(self.walk.sources, |routes| routes.count);
+        let retries = routes.map_or((0, Duration::ZERO), |routes| routes.retries);
         for _ in 0..TRIES_PER_TURN {
             let began_ns = monotonic_ns();
             let (server, socket) = match self.ahead.take() {
@@ -152,17 +194,18 @@ impl Source {
             });
             match outcome {
                 Err(error) if is_taken(&error) => {
-                    self.taken += 1;
-                    if self.taken >= self.count() {
-                        self.taken = 0;
-                        return self.try_later(began_ns).then_some(None).ok_or(error);
+                    if !self.search.step_over(count, retries, began_ns) {
+                        return Err(error);
+                    }
+                    if self.retries_at_ns() > began_ns {
+                        return Ok(None);
                     }
                 }
                 outcome => {
                     if let Some(walk) = &self.routes {
-                        walk.begun(self.taken);
+                        walk.begun(self.search.taken);
                     }
-                    (self.taken, self.retried) = (0, (0, 0));
+                    self.search = Search::default();
                     let (socket, in_progress) = outcome?;
                     return Ok(Some(Dialed { socket, began_ns, in_progress }));
                 }
@@ -178,24 +221,7 @@ impl Source {
 
     /// When all sources are tried again that were taken; 0: now.
     pub(super) fn retries_at_ns(&self) -> u64 {
-        self.retried.1
-    }
-
-    /// Whether all sources are to be tried again.
-    fn try_later(&mut self, now_ns: u64) -> bool {
-        let (most, after) =
-            self.routes.as_ref().map_or((0, Duration::ZERO), |walk| walk.routes.retries);
-        let is_over = self.retried.0 >= most;
-        self.retried = match is_over {
-            true => (0, 0),
-            false => (self.retried.0 + 1, now_ns.saturating_add(after.as_nanos() as u64)),
-        };
-        !is_over
-    }
-
-    /// How many sources there are.
-    fn count(&self) -> u64 {
-        self.routes.as_ref().map_or(self.walk.sources, |walk| walk.routes.count)
+        self.search.next_ns
     }
 
     /// Makes the next connection's socket, which blocks, while the server works on this one: a fourteenth of the
@@ -227,7 +253,7 @@ impl Source {
 
     fn next(&mut self) -> Route {
         if let Some(walk) = &mut self.routes {
-            return walk.next(self.taken);
+            return walk.next(self.search.taken);
         }
         let place = self.walk.next();
         let (address, port) = match self.ports {

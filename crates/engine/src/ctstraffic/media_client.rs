@@ -14,7 +14,7 @@ use linerate_wire::ctstraffic::media::datagram::{Datagram, SENDER_FREQUENCY, STA
 use linerate_wire::ctstraffic::media::receiver::{FrameCounts, Reception, StreamReceiver};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use socket2::Socket;
+use socket2::{Socket, Type};
 
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, plus, since};
 use super::media_events::{Events, with_events};
@@ -23,7 +23,7 @@ use super::media_run::{MediaEnd, conduct};
 use super::media_server::ticks;
 use super::{MediaTotals, PORT_RETRIES};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
-use crate::connections::Call;
+use crate::connections::{Call, Search};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::timespec;
@@ -58,10 +58,10 @@ pub fn run_media_client(
     let poll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| {
         Error::Host(format!("can't wait for datagrams (epoll_create: {error})"))
     })?;
-    for note in plan.sockets.shortfalls() {
+    for note in plan.sockets.shortfalls(Type::DGRAM) {
         tell(MediaEvent::Note(note));
     }
-    with_events(tell, &plan.sockets.cpus, |events| {
+    with_events(tell, &plan.cpus, |events| {
         let client = MediaClient::new(plan, poll, events);
         let began_ns = client.began_ns;
         conduct(client, &plan.times, began_ns, events, cancel)
@@ -73,8 +73,8 @@ struct Stream {
     socket: Socket,
     addresses: (SocketAddr, SocketAddr),
     receiver: StreamReceiver,
-    /// What was last added to the totals: its frames, and what its socket dropped.
-    counted: (FrameCounts, u64),
+    /// What was last added to the totals: its frames, and the packets that its socket dropped, where the kernel tells.
+    counted: (FrameCounts, Option<u64>),
     /// The time of its entry in the heap. Entries with another time are outdated, or of streams that have ended.
     due_ns: u64,
 }
@@ -87,56 +87,15 @@ struct Room {
     ready: Vec<Event>,
 }
 
-/// The search for local ports that are not in use: those that are in use are stepped over, and when each is in use all
-/// are tried again later.
+/// The stream that is begun next.
 #[derive(Debug, Default)]
-struct PortSearch {
-    /// The number of the next route.
-    next: u64,
-    /// Routes in a row whose port is in use.
-    taken: u64,
-    retried: u32,
-    /// No route is tried before.
-    next_ns: u64,
-}
-
-impl PortSearch {
-    fn take_number(&mut self) -> u64 {
-        let number = self.next;
-        self.next = number.wrapping_add(1);
-        number
-    }
-
-    /// When the next of so many routes is tried, after one that failed; `None`: the stream has failed.
-    fn try_again(
-        &mut self,
-        routes: u64,
-        call: Call,
-        error: &io::Error,
-        now_ns: u64,
-    ) -> Option<u64> {
-        let (most_retries, after) = PORT_RETRIES;
-        if call != Call::Bind || error.raw_os_error() != Some(libc::EADDRINUSE) {
-            self.end();
-            return None;
-        }
-        self.taken += 1;
-        if self.taken < routes {
-            return Some(now_ns);
-        }
-        self.taken = 0;
-        if self.retried == most_retries {
-            self.end();
-            return None;
-        }
-        self.retried += 1;
-        Some(now_ns.saturating_add(after.as_nanos() as u64))
-    }
-
-    /// A stream was begun, or has failed.
-    fn end(&mut self) {
-        (self.taken, self.retried) = (0, 0);
-    }
+struct NextStream {
+    /// The number of its route.
+    number: u64,
+    /// It isn't begun before.
+    from_ns: u64,
+    /// The search for a local port that is free.
+    ports: Search,
 }
 
 struct MediaClient<'a> {
@@ -150,7 +109,7 @@ struct MediaClient<'a> {
     room: Room,
     /// Streams that were begun, or failed to begin.
     begun: u64,
-    ports: PortSearch,
+    next: NextStream,
     totals: MediaTotals,
     began_ns: u64,
 }
@@ -172,7 +131,7 @@ impl<'a> MediaClient<'a> {
                 ready: Vec::with_capacity(READY),
             },
             begun: 0,
-            ports: PortSearch::default(),
+            next: NextStream::default(),
             totals: MediaTotals::default(),
             began_ns: monotonic_ns(),
         }
@@ -181,7 +140,8 @@ impl<'a> MediaClient<'a> {
     fn begin_streams(&mut self, now_ns: u64) {
         let (mut tries, mut left) = (0, BEGUN_AT_ONCE);
         while self.next_begin().is_some_and(|next_ns| next_ns <= now_ns) && tries < PORTS_PER_TURN {
-            let number = self.ports.take_number();
+            let number = self.next.number;
+            self.next.number = number.wrapping_add(1);
             let index = self.free.pop().unwrap_or(self.streams.len());
             if index == self.streams.len() {
                 self.streams.push(None);
@@ -189,10 +149,10 @@ impl<'a> MediaClient<'a> {
             match self.begin(number, index) {
                 Ok(stream) => {
                     self.begun += 1;
-                    self.ports.end();
+                    self.next.ports = Search::default();
                     left -= 1;
                     if left == 0 {
-                        self.ports.next_ns = now_ns + MILLISECOND_NS;
+                        self.next.from_ns = now_ns + MILLISECOND_NS;
                     }
                     let (addresses, now_ns) = (stream.addresses, stream.due_ns);
                     self.streams[index] = Some(stream);
@@ -203,12 +163,20 @@ impl<'a> MediaClient<'a> {
                 Err((call, error)) => {
                     self.free.push(index);
                     tries += 1;
-                    let again = self.ports.try_again(self.plan.routes, call, &error, now_ns);
-                    self.ports.next_ns = again.unwrap_or(now_ns + AGAIN_NS);
-                    if again.is_none() {
-                        self.begun += 1;
-                        self.tell_unbegun(number, call, &error);
+                    let is_taken =
+                        call == Call::Bind && error.raw_os_error() == Some(libc::EADDRINUSE);
+                    let ports = &mut self.next.ports;
+                    if is_taken && ports.step_over(self.plan.routes, PORT_RETRIES, now_ns) {
+                        self.next.from_ns = ports.next_ns();
+                        continue;
                     }
+                    self.next = NextStream {
+                        number: self.next.number,
+                        from_ns: now_ns + AGAIN_NS,
+                        ..NextStream::default()
+                    };
+                    self.begun += 1;
+                    self.tell_unbegun(number, call, &error);
                 }
             }
         }
@@ -218,7 +186,7 @@ impl<'a> MediaClient<'a> {
     fn next_begin(&self) -> Option<u64> {
         let has_more = self.plan.total.is_none_or(|total| self.begun < total);
         let is_room = self.open() < self.plan.streams as usize;
-        (has_more && is_room).then_some(self.ports.next_ns)
+        (has_more && is_room).then_some(self.next.from_ns)
     }
 
     /// A stream of this number; or the call that failed, and why.
@@ -228,7 +196,7 @@ impl<'a> MediaClient<'a> {
             SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
         };
-        let socket = self.plan.sockets.bind(route.local.unwrap_or(any))?;
+        let socket = self.plan.sockets.bind_datagram(route.local.unwrap_or(any))?;
         // From then on the kernel takes datagrams from the server's address alone.
         socket.connect(&route.server.into()).map_err(|error| (Call::Connect, error))?;
         // Without it datagrams come one by one.
@@ -386,7 +354,7 @@ impl<'a> MediaClient<'a> {
             elapsed_ns: stream.receiver.elapsed_ns(now_ns),
             fault,
             call: Call::Receive,
-            socket_drops: socket_drops(stream.socket.as_fd()),
+            socket_drops: stream.counted.1,
         })));
     }
 }
@@ -457,7 +425,7 @@ fn count(stream: &mut Stream, totals: &mut MediaTotals) {
     let counts = stream.receiver.counts();
     let (counts_before, drops_before) = stream.counted;
     totals.counts = plus(totals.counts, since(counts, counts_before));
-    let drops = socket_drops(stream.socket.as_fd()).unwrap_or(drops_before);
-    totals.socket_drops += drops.saturating_sub(drops_before);
+    let drops = socket_drops(stream.socket.as_fd()).or(drops_before);
+    totals.socket_drops += drops.unwrap_or(0).saturating_sub(drops_before.unwrap_or(0));
     stream.counted = (counts, drops);
 }

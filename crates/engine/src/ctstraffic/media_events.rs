@@ -77,13 +77,7 @@ impl Kind {
 
 impl Queue {
     fn waiting(&self, kind: Kind) -> &AtomicUsize {
-        let [streams, bad, frames, rows] = &self.waiting;
-        match kind {
-            Kind::Stream => streams,
-            Kind::BadDatagram => bad,
-            Kind::Frame => frames,
-            Kind::Status => rows,
-        }
+        &self.waiting[kind as usize]
     }
 }
 

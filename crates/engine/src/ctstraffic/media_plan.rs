@@ -1,16 +1,14 @@
 //! What an end of media streams is to do.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linerate_wire::ctstraffic::media::receiver::ReceiverSettings;
 use linerate_wire::ctstraffic::media::shape::StreamShape;
-use socket2::{Domain, Protocol, Socket, Type};
 
 use super::media_run::MediaTimes;
-use crate::connections::Call;
+use super::sockets::Sockets;
 use crate::error::Error;
 
 /// What a server of media streams is to do.
@@ -29,7 +27,9 @@ pub struct MediaServerPlan {
     /// Whether its thread never sleeps, so that frames are sent when they are due.
     pub spins: bool,
     /// How its sockets are made.
-    pub sockets: MediaSockets,
+    pub sockets: Sockets,
+    /// The processors that its thread runs on; none: all.
+    pub cpus: Vec<u32>,
     /// When rows are due, and when the run ends.
     pub times: MediaTimes,
 }
@@ -73,7 +73,9 @@ pub struct MediaClientPlan {
     /// Whether each frame's row of jitter is told.
     pub tells_jitter: bool,
     /// How its sockets are made.
-    pub sockets: MediaSockets,
+    pub sockets: Sockets,
+    /// The processors that its thread runs on; none: all.
+    pub cpus: Vec<u32>,
     /// When rows are due, and when the run ends.
     pub times: MediaTimes,
 }
@@ -93,51 +95,4 @@ pub struct MediaRoute {
     pub server: SocketAddr,
     /// The local address and port; a port of 0 is the kernel's choice. Absent: both are.
     pub local: Option<SocketAddr>,
-}
-
-/// How sockets are made.
-#[derive(Clone, Debug, Default)]
-pub struct MediaSockets {
-    /// SO_RCVBUF.
-    pub receive_buffer_bytes: Option<u32>,
-    /// SO_SNDBUF.
-    pub send_buffer_bytes: Option<u32>,
-    /// The differentiated-services code point of packets.
-    pub dscp: Option<u8>,
-    /// The device that sockets are bound to.
-    pub device: Option<String>,
-    /// The processors that the thread with them runs on; none: all.
-    pub cpus: Vec<u32>,
-}
-
-impl MediaSockets {
-    /// A socket that doesn't block, bound to this address; or the call that failed, and why.
-    pub(super) fn bind(&self, address: SocketAddr) -> Result<Socket, (Call, io::Error)> {
-        let socket = self.open(address).map_err(|error| (Call::Socket, error))?;
-        socket.bind(&address.into()).map_err(|error| (Call::Bind, error))?;
-        Ok(socket)
-    }
-
-    fn open(&self, address: SocketAddr) -> io::Result<Socket> {
-        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        if let Some(device) = &self.device {
-            socket.bind_device(Some(device.as_bytes()))?;
-        }
-        if let Some(bytes) = self.receive_buffer_bytes {
-            socket.set_recv_buffer_size(bytes as usize)?;
-        }
-        if let Some(bytes) = self.send_buffer_bytes {
-            socket.set_send_buffer_size(bytes as usize)?;
-        }
-        if let Some(dscp) = self.dscp {
-            // The code point is the upper six bits of the former type-of-service byte (RFC 2474).
-            let class = u32::from(dscp) << 2;
-            if address.is_ipv6() { socket.set_tclass_v6(class) } else { socket.set_tos_v4(class) }?;
-        }
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    }
 }

@@ -18,13 +18,14 @@ use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use linerate_wire::ctstraffic::media::sender::{Outgoing, StreamSender};
 use linerate_wire::ctstraffic::media::shape::{Train, TrainLimits};
 use rustix::event::{PollFd, PollFlags};
-use socket2::Socket;
+use socket2::{Socket, Type};
 
 use super::MediaTotals;
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd};
 use super::media_events::{Events, with_events};
 use super::media_plan::MediaServerPlan;
 use super::media_run::{MediaEnd, conduct};
+use super::sockets::listen_at_each;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::Call;
 use crate::control::random;
@@ -58,37 +59,24 @@ pub fn run_media_server(
     cancel: &Cancel,
 ) -> Result<MediaRun, Error> {
     plan.check()?;
-    let bind = |address: &SocketAddr| match plan.sockets.bind(*address) {
-        Ok(socket) => {
-            if plan.sockets.receive_buffer_bytes.is_none() {
-                // As many as the kernel allows at worst.
-                let _fewer = socket.set_recv_buffer_size(START_ROOM_BYTES);
-            }
-            // A host with several addresses must answer from the one that was asked.
-            enable_packet_facts(socket.as_fd(), address.is_ipv6(), address.ip().is_unspecified());
-            Some(Ok(socket))
+    let bind = |address: SocketAddr| {
+        let socket = plan.sockets.bind_datagram(address).map_err(|(_, error)| error)?;
+        if plan.sockets.receive_buffer_bytes.is_none() {
+            // As many as the kernel allows at worst.
+            let _fewer = socket.set_recv_buffer_size(START_ROOM_BYTES);
         }
-        // As over TCP: of several addresses, the unspecified one of a family that the kernel lacks is skipped.
-        Err((_, error))
-            if error.raw_os_error() == Some(libc::EAFNOSUPPORT)
-                && address.ip().is_unspecified()
-                && plan.listen.len() > 1 =>
-        {
-            None
-        }
-        Err((_, source)) => {
-            let (operation, address) = ("listen on", address.to_string());
-            Some(Err(Error::Io { operation, address, source }))
-        }
+        // A host with several addresses must answer from the one that was asked.
+        enable_packet_facts(socket.as_fd(), address.is_ipv6(), address.ip().is_unspecified());
+        Ok(socket)
     };
-    let sockets = plan.listen.iter().filter_map(bind).collect::<Result<Vec<_>, _>>()?;
-    for note in plan.sockets.shortfalls() {
+    let sockets = listen_at_each(&plan.listen, bind)?;
+    for note in plan.sockets.shortfalls(Type::DGRAM) {
         tell(MediaEvent::Note(note));
     }
     for address in sockets.iter().filter_map(local_address) {
         tell(MediaEvent::Listening(address));
     }
-    with_events(tell, &plan.sockets.cpus, |events| {
+    with_events(tell, &plan.cpus, |events| {
         let server = MediaServer::new(plan, sockets, events);
         let began_ns = server.began_ns;
         conduct(server, &plan.times, began_ns, events, cancel)

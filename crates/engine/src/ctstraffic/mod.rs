@@ -7,35 +7,35 @@
 //! slow reader delays neither data nor frames. `docs/compat/ctstraffic.md` says what is like the original and what
 //! isn't.
 
-mod buffers;
 mod media_client;
 mod media_event;
 mod media_events;
 mod media_plan;
 mod media_run;
 mod media_server;
+mod sockets;
 mod tcp_event;
 mod tcp_notices;
 mod tcp_plan;
 mod tcp_run;
-mod tcp_sockets;
 
 pub use crate::connections::{Call, Route};
 pub use media_client::run_media_client;
 pub use media_event::{MediaError, MediaEvent, MediaRun, MediaStatus, MediaStreamEnd, MediaTotals};
-pub use media_plan::{MediaClientPlan, MediaRoute, MediaServerPlan, MediaSockets};
+pub use media_plan::{MediaClientPlan, MediaRoute, MediaServerPlan};
 pub use media_run::MediaTimes;
 pub use media_server::run_media_server;
+pub use sockets::Sockets;
 pub use tcp_event::{TcpConnectionEnd, TcpEvent, TcpKernelFigures, TcpStatus, TcpTotals};
-pub use tcp_plan::{TcpEnd, TcpPlan, TcpRoutes, TcpSockets};
+pub use tcp_plan::{TcpEnd, TcpPlan, TcpRoutes};
 pub use tcp_run::{TcpRun, run_tcp};
 
 use std::time::Duration;
 
 use crate::clock::MILLISECOND_NS;
 
-/// The longest that a loop of streams sleeps: it checks this often whether it is cancelled.
-const LOOK_NS: u64 = 50 * MILLISECOND_NS;
+/// The longest that an end sleeps: it checks this often whether it is cancelled, and what its connections tell.
+const LOOK_NS: u64 = 20 * MILLISECOND_NS;
 /// Events that may wait for the caller, whose output may be stopped while peers decide how many there are. Further
 /// ones are only counted.
 const MOST_WAITING: usize = 16_384;

@@ -10,6 +10,7 @@ use linerate_measure::plan::limits::TIMEOUT_NS;
 use linerate_measure::step::{Churn, Life, Step, StepEnd};
 use linerate_measure::{End, Kind, Role, Transport, Workload};
 
+use super::sockets::Sockets;
 use crate::connections::Route;
 use crate::probe::processors;
 
@@ -23,7 +24,7 @@ pub struct TcpPlan {
     /// The same, as a native plan has it.
     pub transfer: ConnectTransfer,
     /// How its sockets are made.
-    pub sockets: TcpSockets,
+    pub sockets: Sockets,
     /// Time between two rows of status.
     pub status_ns: u64,
     /// After so long everything ends; absent: never.
@@ -74,23 +75,6 @@ impl fmt::Debug for TcpRoutes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("TcpRoutes").field("count", &self.count).finish_non_exhaustive()
     }
-}
-
-/// How sockets are made.
-#[derive(Clone, Debug, Default)]
-pub struct TcpSockets {
-    /// TCP keepalive.
-    pub keepalive: bool,
-    /// Idle time before the first probe; later ones follow every second. Absent: the kernel's times.
-    pub keepalive_idle: Option<Duration>,
-    /// SO_RCVBUF.
-    pub receive_buffer_bytes: Option<u32>,
-    /// SO_SNDBUF.
-    pub send_buffer_bytes: Option<u32>,
-    /// The differentiated-services code point (RFC 2474).
-    pub dscp: Option<u8>,
-    /// The device that they are bound to.
-    pub device: Option<String>,
 }
 
 impl TcpPlan {

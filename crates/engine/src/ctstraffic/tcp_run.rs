@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use linerate_measure::dialect::{SampleExtension, ctstraffic};
 use linerate_measure::{EndReport, Sample};
+use socket2::Type;
 
+use super::sockets::listen_at_each;
 use super::tcp_event::{TcpEvent, TcpStatus, TcpTotals};
 use super::tcp_notices::Notices;
 use super::tcp_plan::{TcpEnd, TcpPlan};
-use super::{LAST_LINES_NS, PORT_RETRIES};
-use crate::clock::{MILLISECOND_NS, monotonic_ns};
+use super::{LAST_LINES_NS, LOOK_NS, PORT_RETRIES};
+use crate::clock::monotonic_ns;
 use crate::connections::{Accept, AcceptLimits, Dial, Routes, Rules, TellConnections, Tells};
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::load::{Connections, Load};
 use crate::waker::Waker;
 
-/// The interval between two looks at what the connections tell.
-const LOOK_NS: u64 = 20 * MILLISECOND_NS;
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: u32 = 16;
 
@@ -40,8 +40,8 @@ pub struct TcpRun {
     pub lost_events: u64,
 }
 
-/// What is going on.
-struct Course<'a> {
+/// Conducts a run.
+struct Conductor<'a> {
     load: Load,
     notices: Notices,
     tell: &'a mut dyn FnMut(TcpEvent),
@@ -64,16 +64,16 @@ pub fn run_tcp(
     let waker = Arc::new(Waker::new()?);
     let (notices, teller) = Notices::new(began_ns, plan.asks_kernel);
     let (mut load, shortcoming) = prepare(plan, teller, &waker)?;
-    for note in shortcoming.into_iter().chain(plan.sockets.shortfalls()) {
+    for note in shortcoming.into_iter().chain(plan.sockets.shortfalls(Type::STREAM)) {
         load.note(note.clone());
         tell(TcpEvent::Note(note));
     }
-    let mut course = Course { load, notices, tell, began_ns, last: (began_ns, (0, 0)) };
-    course.load.open(monotonic_ns());
-    course.tell_status(monotonic_ns());
-    let is_stopped = course.conduct(plan, &waker, cancel);
-    course.pause(plan.pause_at_end, cancel);
-    Ok(course.conclude(is_stopped))
+    let mut conductor = Conductor { load, notices, tell, began_ns, last: (began_ns, (0, 0)) };
+    conductor.load.open(monotonic_ns());
+    conductor.tell_status(monotonic_ns());
+    let is_stopped = conductor.conduct(plan, &waker, cancel);
+    conductor.pause(plan.pause_at_end, cancel);
+    Ok(conductor.conclude(is_stopped))
 }
 
 /// The load; and why a server holds no more connections than a process has open files, where that is so.
@@ -125,11 +125,12 @@ fn connections(plan: &TcpPlan, tell: TellConnections) -> Result<Connections, Err
                     ..Rules::default()
                 },
                 tell: Some(tell),
-                ..Dial::new(first, Arc::new(move |server, _| sockets.open(server)))
+                ..Dial::new(first, Arc::new(move |server, _| sockets.open_stream(server)))
             }))
         }
         TcpEnd::Server { listen, limit } => {
-            let mut listeners = plan.sockets.listen(listen)?.into_iter();
+            let listeners = listen_at_each(listen, |address| plan.sockets.listen(address))?;
+            let mut listeners = listeners.into_iter().map(Arc::new);
             let first = listeners
                 .next()
                 .ok_or_else(|| Error::Plan("there is no address to listen on".to_owned()))?;
@@ -148,7 +149,7 @@ fn connections(plan: &TcpPlan, tell: TellConnections) -> Result<Connections, Err
     }
 }
 
-impl Course<'_> {
+impl Conductor<'_> {
     /// Until all is done; says whether it was stopped before that.
     fn conduct(&mut self, plan: &TcpPlan, waker: &Waker, cancel: &Cancel) -> bool {
         let ends_ns = plan.time_limit.map_or(u64::MAX, |limit| {

@@ -27,7 +27,8 @@ fn server_plan() -> MediaServerPlan {
         max_rate_bps: None,
         max_address_rate_bps: None,
         spins: false,
-        sockets: MediaSockets::default(),
+        sockets: Sockets::default(),
+        cpus: Vec::new(),
         times: MediaTimes { status_ns: 100_000_000, ..MediaTimes::default() },
     }
 }
@@ -45,7 +46,8 @@ fn client_plan(server: SocketAddr, streams: u32) -> MediaClientPlan {
         },
         verifies_data: true,
         tells_jitter: true,
-        sockets: MediaSockets::default(),
+        sockets: Sockets::default(),
+        cpus: Vec::new(),
         times: MediaTimes { status_ns: 100_000_000, ..MediaTimes::default() },
     }
 }

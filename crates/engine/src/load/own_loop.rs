@@ -78,7 +78,7 @@ impl Load {
             return Box::new(|_, _| ());
         };
         let accept = match self.is_apart() {
-            true => accept.without_listener(self.most_handed()),
+            true => accept.without_listener(self.most_handed_over()),
             false => accept.clone(),
         };
         let accepting = Accepting { accept, step, shared: Arc::clone(flow) };
@@ -87,7 +87,7 @@ impl Load {
 
     /// Connections that come and go that one of the shards with file tables of their own may hold: its share, as many
     /// again that are about to close, and a few more.
-    fn most_handed(&self) -> usize {
+    fn most_handed_over(&self) -> usize {
         let shards = self.flows.len().max(1);
         (self.workload.total_flows() as usize).div_ceil(shards) * 2 + 64
     }

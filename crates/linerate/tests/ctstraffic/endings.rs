@@ -35,6 +35,25 @@ fn a_time_limit_takes_what_a_server_of_pull_still_sends_for_half_a_second() {
 }
 
 #[test]
+fn a_time_limit_resets_a_server_of_pull_that_sends_for_longer() {
+    let (address, folder) = (own_address(), Folder::new());
+    let words = "-pattern:pull -transfer:20000000 -ratelimit:1000000";
+    let files = "-serverexitlimit:2 -connectionfilename:server.csv";
+    let server = start_server(address, &format!("{words} {files}"), &folder);
+    let client = format!("{words} -connections:2 -timelimit:500");
+    let client = run_client(address, &client, &folder);
+    assert_eq!((client.exit_code, client.totals()), (254, [0, 0, 0]), "{client:?}");
+    let server = server.wait();
+    assert_eq!(server.totals(), [0, 2, 0], "{server:?}");
+    for row in folder.rows("server.csv") {
+        assert_eq!(row[8], "10054: Connection reset by peer", "{row:?}");
+        // Not before half a second more was sent, and not at the transfer's end, after 20 s.
+        let time_ms: u64 = row[7].parse().unwrap();
+        assert!((900..15_000).contains(&time_ms), "{row:?}");
+    }
+}
+
+#[test]
 fn a_client_of_a_larger_transfer_fails_the_server_and_is_reset() {
     for shutdown in ["graceful", "rude"] {
         let (address, folder) = (own_address(), Folder::new());

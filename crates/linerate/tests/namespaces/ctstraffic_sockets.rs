@@ -3,13 +3,14 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::ctstraffic::End;
+use crate::ctstraffic::{CLIENT_V4, End};
 use crate::in_network;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_V4, run};
 
-/// What ss(8) shows of the connections in a namespace, once they have all of these.
-fn await_shown(namespace: &str, wanted: &[&str]) {
-    let list = ["ip", "netns", "exec", namespace, "ss", "-Htnoim", "--tos", "state", "established"];
+/// Waits until ss(8) shows all of these of sockets in a namespace, those of a protocol and state.
+fn await_shown(namespace: &str, (protocol, state): (&str, &str), wanted: &[&str]) {
+    let list =
+        ["ip", "netns", "exec", namespace, "ss", "-Hnoim", "--tos", protocol, "state", state];
     let began = Instant::now();
     loop {
         let shown = run(&list).unwrap();
@@ -41,9 +42,49 @@ fn buffers_keepalive_and_code_point_are_those_of_the_sockets_at_both_ends() {
         let words = format!("-target:{SERVER_V4} {words} -connections:1");
         let _client = End::start(&network.client, &words);
         for namespace in [&network.server, &network.client] {
-            await_shown(namespace, &["rb100000", "tb120000", "tos:0xb8", "timer:(keepalive,"]);
+            let shown = ["rb100000", "tb120000", "tos:0xb8", "timer:(keepalive,"];
+            await_shown(namespace, ("--tcp", "established"), &shown);
         }
         assert!(network.counted("marked") > 0);
+        assert_eq!(network.counted("unmarked"), 0);
+    });
+}
+
+#[test]
+fn buffers_and_code_point_are_those_of_the_sockets_of_streams_at_both_ends() {
+    in_network(|network| {
+        // The client runs where the filter is.
+        network.filter(
+            "table inet linerate {
+                counter starts { }
+                counter frames { }
+                counter unmarked { }
+                chain outgoing {
+                    type filter hook output priority 0; policy accept;
+                    udp dport 4444 ip dscp 46 counter name starts accept
+                    udp dport 4444 counter name unmarked
+                }
+                chain incoming {
+                    type filter hook input priority 0; policy accept;
+                    udp sport 4444 ip dscp 46 counter name frames accept
+                    udp sport 4444 counter name unmarked
+                }
+            }",
+        );
+        let words = "-protocol:udp -bitspersecond:2000000 -framerate:50 -streamlength:30 \
+                     -recvbufvalue:50000 -sendbufvalue:60000 -qosdscpvalue:46";
+        let server = format!("{words} --max-rate:100000000");
+        let _server = End::serve(&network.client, CLIENT_V4, &server);
+        let _client = End::start(&network.server, &format!("-target:{CLIENT_V4} {words}"));
+        for namespace in [&network.server, &network.client] {
+            await_shown(namespace, ("--udp", "all"), &["rb100000", "tb120000"]);
+        }
+        let began = Instant::now();
+        while network.counted("frames") < 100 {
+            assert!(began.elapsed() < Duration::from_secs(30));
+            sleep(Duration::from_millis(20));
+        }
+        assert!(network.counted("starts") > 0);
         assert_eq!(network.counted("unmarked"), 0);
     });
 }

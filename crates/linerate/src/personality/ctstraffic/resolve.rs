@@ -3,7 +3,9 @@
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
+use std::time::Duration;
 
+use linerate_engine::ctstraffic::Sockets;
 use linerate_personality::ctstraffic::Refusal;
 use linerate_personality::ctstraffic::addresses::{
     ClientAddresses, EVERYWHERE, UNSPECIFIED, match_families, unresolved,
@@ -42,6 +44,19 @@ impl Found {
         found.device = device(hosts)?;
         found.processors = processors(options.run.cpu_group)?;
         Ok(found)
+    }
+
+    /// How sockets are made.
+    pub(super) fn sockets(&self, options: &Options) -> Sockets {
+        let idle_ms = options.sockets.keepalive_idle_ms;
+        Sockets {
+            keepalive: options.has_keepalive(),
+            keepalive_idle: idle_ms.map(|ms| Duration::from_millis(ms.into())),
+            receive_buffer_bytes: options.receive_buffer_bytes(),
+            send_buffer_bytes: options.sockets.send_buffer_bytes,
+            dscp: options.sockets.dscp,
+            device: self.device.clone(),
+        }
     }
 
     /// The addresses as they are printed.
@@ -94,15 +109,9 @@ fn resolve(names: &[String], option: &str) -> Result<Vec<SocketAddr>, Refusal> {
 /// addresses the first pair of them comes again.
 pub(super) fn route_count(addresses: &ClientAddresses, local_ports: Option<Span>) -> u64 {
     let ports = local_ports.map_or(1, |ports| ports.high.saturating_sub(ports.low) + 1);
-    least_common_multiple(ports, addresses.binds.len().max(1) as u64)
-}
-
-fn least_common_multiple(a: u64, b: u64) -> u64 {
-    let (mut divisor, mut rest) = (a, b);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
-    }
-    (a / divisor.max(1)).saturating_mul(b)
+    let binds = addresses.binds.len().max(1) as u64;
+    let mut multiples = (1..=binds).map(|rounds| ports.saturating_mul(rounds));
+    multiples.find(|count| count.is_multiple_of(binds)).unwrap_or(ports)
 }
 
 /// The device that sockets are bound to, where one is named or numbered.
@@ -202,9 +211,16 @@ mod tests {
 
     #[test]
     fn ports_and_addresses_meet_after_their_least_common_multiple() {
-        let pairs = [(4, 2, 4), (4, 3, 12), (6, 4, 12), (1, 1, 1), (7, 1, 7)];
-        for (a, b, expected) in pairs {
-            assert_eq!(least_common_multiple(a, b), expected);
+        let binds = resolve(
+            &["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"].map(str::to_owned),
+            "bind",
+        );
+        let binds = binds.unwrap();
+        for (ports, count, expected) in [(4, 2, 4), (4, 3, 12), (6, 4, 12), (1, 1, 1), (7, 1, 7)] {
+            let addresses =
+                ClientAddresses { binds: binds[..count].to_vec(), ..Default::default() };
+            let ports = Span { low: 5000, high: 5000 + ports - 1 };
+            assert_eq!(route_count(&addresses, Some(ports)), expected);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_engine::ctstraffic::{Route, TcpEnd, TcpPlan, TcpRoutes, TcpSockets};
+use linerate_engine::ctstraffic::{Route, TcpEnd, TcpPlan, TcpRoutes};
 use linerate_personality::ctstraffic::addresses::{ClientAddresses, local_port};
 use linerate_personality::ctstraffic::options::Options;
 use linerate_wire::ctstraffic::Span;
@@ -27,14 +27,7 @@ pub(super) fn plan(options: &Options, found: &Found) -> TcpPlan {
         },
         life: options.life(),
         transfer: options.native_transfer(),
-        sockets: TcpSockets {
-            keepalive: options.has_keepalive(),
-            keepalive_idle: milliseconds(options.sockets.keepalive_idle_ms),
-            receive_buffer_bytes: options.receive_buffer_bytes(),
-            send_buffer_bytes: options.sockets.send_buffer_bytes,
-            dscp: options.sockets.dscp,
-            device: found.device.clone(),
-        },
+        sockets: found.sockets(options),
         status_ns: u64::from(options.status_update_ms()) * 1_000_000,
         time_limit: milliseconds(options.run.time_limit_ms),
         pause_at_end: milliseconds(options.run.pause_at_end_ms),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_engine::ctstraffic::{
-    MediaClientPlan, MediaEvent, MediaRoute, MediaRun, MediaServerPlan, MediaSockets, MediaStatus,
-    MediaTimes, run_media_client, run_media_server,
+    MediaClientPlan, MediaEvent, MediaRoute, MediaRun, MediaServerPlan, MediaStatus, MediaTimes,
+    run_media_client, run_media_server,
 };
 use linerate_engine::event::Cancel;
 use linerate_measure::dialect::SampleExtension;
@@ -21,7 +21,7 @@ use linerate_wire::ctstraffic::media::shape::StreamShape;
 use super::files::Files;
 use super::resolve::{Found, route_count, with_port};
 use super::udp_printer::UdpPrinter;
-use super::{Failure, RunEnd, record};
+use super::{Failure, RunEnd};
 use crate::personality::run_document::RunRecord;
 use crate::start_time::utc_now_ns;
 
@@ -39,7 +39,7 @@ pub(super) fn run(
     let files = Files::open(options)?;
     let role = if options.is_server() { Role::Server } else { Role::Client };
     let mut printer = UdpPrinter::begin(options, files, found.run_addresses(options));
-    record::start(record, workload(options)?);
+    record.start(utc_now_ns());
     let aborts = options.run.aborts_on_error;
     let mut samples = 0;
     let mut tell = |event: MediaEvent| {
@@ -88,7 +88,8 @@ fn server_plan(options: &Options, found: &Found) -> Result<MediaServerPlan, Refu
         max_rate_bps: options.own.max_rate_bps,
         max_address_rate_bps: options.own.max_address_rate_bps,
         spins: options.own.busy_poll,
-        sockets: sockets(options, found),
+        sockets: found.sockets(options),
+        cpus: found.processors.clone(),
         times: times(options),
     })
 }
@@ -116,19 +117,10 @@ fn client_plan(options: &Options, found: &Found) -> Result<MediaClientPlan, Refu
         receiver,
         verifies_data: options.verifies_data(),
         tells_jitter: options.output.jitter_file.is_some(),
-        sockets: sockets(options, found),
+        sockets: found.sockets(options),
+        cpus: found.processors.clone(),
         times: times(options),
     })
-}
-
-fn sockets(options: &Options, found: &Found) -> MediaSockets {
-    MediaSockets {
-        receive_buffer_bytes: options.receive_buffer_bytes(),
-        send_buffer_bytes: options.sockets.send_buffer_bytes,
-        dscp: options.sockets.dscp,
-        device: found.device.clone(),
-        cpus: found.processors.clone(),
-    }
 }
 
 fn status_ns(options: &Options) -> u64 {
