@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustls::ClientConfig;
 
@@ -34,6 +35,7 @@ pub(crate) struct SessionFile {
     /// Tickets that came from the past.
     known: u64,
     inputs: &'static Inputs,
+    is_saved: AtomicBool,
 }
 
 impl SessionFile {
@@ -57,10 +59,11 @@ impl SessionFile {
             tickets = Arc::new(Tickets::new(MOST_TICKETS));
         }
         let (known, inputs) = (tickets.inserted(), Inputs::noted());
-        Ok(Self { path: path.to_owned(), past, tls, tickets, known, inputs })
+        let (path, is_saved) = (path.to_owned(), AtomicBool::new(false));
+        Ok(Self { path, past, tls, tickets, known, inputs, is_saved })
     }
 
-    /// TLS as the one connection of this run speaks it.
+    /// TLS as the one connection of this run speaks it whose ticket is kept.
     ///
     /// # Errors
     ///
@@ -74,18 +77,18 @@ impl SessionFile {
         self.inputs
     }
 
-    /// Keeps the session for the next run, if there was a new ticket.
+    /// Keeps the session for the next run, if there was a new ticket. Further calls do nothing.
     ///
     /// # Errors
     ///
     /// Where it can't be written, in words.
-    pub(crate) fn save(mut self) -> Result<(), String> {
+    pub(crate) fn save(&self) -> Result<(), String> {
         let Some(handshake) = self.inputs.handshake() else { return Ok(()) };
-        if self.tickets.inserted() == self.known {
+        if self.tickets.inserted() == self.known || self.is_saved.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        self.past.push(handshake);
-        let written = write_secret(&self.path, &render(&self.past));
+        let past = [&self.past[..], &[handshake]].concat();
+        let written = write_secret(&self.path, &render(&past));
         written
             .map_err(|error| format!("can't write the session to {}: {error}", self.path.display()))
     }
