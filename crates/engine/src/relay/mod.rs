@@ -22,7 +22,7 @@ use linerate_measure::plan::LocalAddress;
 use rustls::client::Resumption;
 
 use crate::access::{Authority, Identity};
-use crate::control::{CacheWriter, SessionCache, fingerprint};
+use crate::control::{CacheWriter, fingerprint};
 use crate::error::Error;
 use crate::probe::raise_open_files_limit;
 use crate::socket::plain;
@@ -32,6 +32,7 @@ pub use admission::Limit;
 use counts::Counts;
 pub use counts::{EndTotals, Totals};
 pub use linerate_wire::relay::{Close, CloseKind, End, Ended};
+use options::Sessions;
 pub use options::SideOptions;
 
 pub use crate::transport::quic::Congestion;
@@ -180,6 +181,7 @@ pub struct Proxy {
     threads: Vec<JoinHandle<()>>,
     counts: Vec<Arc<Counts>>,
     events: Receiver<ProxyEvent>,
+    sessions: Sessions,
     /// Writes clients' sessions down.
     cache: Option<CacheWriter>,
     fault: Arc<Mutex<Option<String>>>,
@@ -239,6 +241,7 @@ impl Proxy {
             threads: Vec::new(),
             counts: Vec::new(),
             events: told,
+            sessions: Sessions::default(),
             cache: None,
             fault: Arc::default(),
         };
@@ -256,17 +259,20 @@ impl Proxy {
         shared: &Shared,
     ) -> Result<(), Error> {
         let sockets = quic::bind(plan, &sides.options)?;
-        let cache = sides.options.session_cache.as_deref().map(SessionCache::open).transpose()?;
-        self.cache = cache.as_ref().map(CacheWriter::start).transpose()?;
+        self.sessions = Sessions::open(&sides.options)?;
+        self.cache = self.sessions.clients.as_ref().map(CacheWriter::start).transpose()?;
         let address = sockets.first().and_then(|socket| socket.local_addr().ok()?.as_socket());
         let address =
             address.ok_or_else(|| Error::Host("a UDP socket has no address".to_owned()))?;
         self.address = plain(address);
         self.fingerprint = Some(fingerprint(&sides.identity.certificate_der));
         for (number, socket) in (0..).zip(sockets) {
-            let (plan, sides, cache) = (plan.clone(), sides.clone(), cache.clone());
+            let (plan, sides) = (plan.clone(), sides.clone());
+            let clients = self.sessions.clients.clone();
+            let target = self.sessions.target.clone().filter(|_| number == 0);
+            let sessions = Sessions { clients, target };
             self.spawn(shared, move |shared| {
-                quic::Worker::new(plan, (sides, cache), number, socket, shared)
+                quic::Worker::new(plan, (sides, sessions), number, socket, shared)
                     .and_then(|worker| worker.run().map_err(broken))
             })?;
         }
@@ -321,9 +327,9 @@ impl Proxy {
         &self.events
     }
 
-    /// Why the file of clients' sessions is not up to date, once.
-    pub fn take_cache_fault(&self) -> Option<String> {
-        self.cache.as_ref()?.take_fault()
+    /// Writes the session with the target, if it is new; why a file of sessions is not up to date, once.
+    pub fn save_sessions(&self) -> Option<String> {
+        self.sessions.save().or_else(|| self.cache.as_ref()?.take_fault())
     }
 
     /// Why a thread can't go on; `None`: all do.

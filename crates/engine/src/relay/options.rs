@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use linerate_measure::QuicVersion;
-use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
-use crate::control::{KeyLog, SessionCache};
+use crate::control::{KeyLog, SessionCache, SessionFile};
 use crate::error::Error;
 use crate::transport::quic::{Settings, Versions};
 
@@ -25,6 +24,35 @@ pub struct SideOptions {
     pub key_log: Option<(PathBuf, &'static str)>,
     /// The file that clients' sessions are kept in across restarts; absent: none are resumed.
     pub session_cache: Option<PathBuf>,
+    /// The file that a session with the target is kept in for the next start.
+    pub session: Option<PathBuf>,
+}
+
+/// Sessions that outlive the proxy.
+#[derive(Clone, Default)]
+pub(super) struct Sessions {
+    /// Those of clients.
+    pub(super) clients: Option<Arc<SessionCache>>,
+    /// That with the target, for one connection of one thread.
+    pub(super) target: Option<Arc<SessionFile>>,
+}
+
+impl Sessions {
+    /// The session with the target where that has no application protocol, which its handshake can't have.
+    ///
+    /// # Errors
+    ///
+    /// Where a file can't be read, or holds something else.
+    pub(super) fn open(options: &SideOptions) -> Result<Self, Error> {
+        let clients = options.session_cache.as_deref().map(SessionCache::open).transpose()?;
+        let target = options.session.as_deref().map(SessionFile::open).transpose()?;
+        Ok(Self { clients, target: target.map(Arc::new) })
+    }
+
+    /// Writes the session with the target, if it is new; why it can't be written.
+    pub(super) fn save(&self) -> Option<String> {
+        self.target.as_ref()?.save().err()
+    }
 }
 
 impl SideOptions {
@@ -41,24 +69,14 @@ impl SideOptions {
         Settings { offload: !self.no_offload, version, ..settings }
     }
 
-    /// Has both sides write their secrets down, and clients resume sessions of this cache.
+    /// Where secrets are written down.
     ///
     /// # Errors
     ///
-    /// Where the secrets can't be written.
-    pub(super) fn configure(
-        &self,
-        (near, far): (&mut ServerConfig, &mut ClientConfig),
-        cache: Option<&Arc<SessionCache>>,
-    ) -> Result<(), Error> {
-        if let Some((path, named_by)) = &self.key_log {
-            let log = Arc::new(KeyLog::open(path, named_by)?);
-            (near.key_log, far.key_log) = (Arc::clone(&log) as Arc<_>, log);
-        }
-        if let Some(cache) = cache {
-            SessionCache::serve(cache, near);
-        }
-        Ok(())
+    /// Where they can't be written.
+    pub(super) fn key_log(&self) -> Result<Option<Arc<KeyLog>>, Error> {
+        let open = |(path, named_by): &(PathBuf, &str)| KeyLog::open(path, named_by).map(Arc::new);
+        self.key_log.as_ref().map(open).transpose()
     }
 }
 

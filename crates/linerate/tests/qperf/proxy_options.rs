@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::events::early_bytes;
 use super::fixture::{Server, folder};
 
@@ -50,6 +52,38 @@ fn the_secrets_of_both_sides_of_a_proxy_are_appended_to_its_file() {
     both.sort();
     assert_eq!(both.len(), 8);
     assert_eq!(secrets(&near.path().join("proxy.keys")), both);
+}
+
+/// How many bytes the server of these events said in the handshake of this connection: without a certificate they are
+/// few.
+fn handshake_bytes(path: &Path, connection: u64) -> u64 {
+    let text = std::fs::read_to_string(path).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let pieces = events.filter(|event| {
+        event["conn"] == connection && event["type"] == "stream-send" && event["stream-id"] == -3
+    });
+    let end = |event: Value| event["off"].as_u64().unwrap() + event["len"].as_u64().unwrap();
+    pieces.map(end).max().unwrap()
+}
+
+#[test]
+fn the_session_of_a_proxy_with_its_target_is_resumed_by_the_first_connection_after_a_restart() {
+    let (mut kept, mut far) = (folder(), folder());
+    for run in 0..3 {
+        let server = Server::start_in(far, "--session-cache cache --events events", |_| ());
+        let words = format!("-P 127.0.0.1 -p {} --session target", server.port);
+        let near = Server::proxy_in(kept, &words);
+        for client in 0..3 {
+            let ended = near.client("-t 1");
+            assert_eq!(ended.exit_code, 0, "run {run}, client {client}: {}", ended.stderr);
+        }
+        kept = near.stop().1;
+        far = server.stop().1;
+        let resumes = |number| handshake_bytes(&far.path().join("events"), number) < 300;
+        assert_eq!(resumes(0), run > 0, "run {run}");
+        // The first connection's next ticket is for the next start, and the second one's is kept in memory.
+        assert_eq!((resumes(1), resumes(2)), (false, true), "run {run}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use socket2::Socket;
 
-use super::super::{ProxyPlan, QuicSides, SideOptions};
+use super::super::{ProxyPlan, QuicSides, Sessions, SideOptions};
 use crate::acceptor::{listen_error, listening_address};
 use crate::control::{SessionCache, Trusts, client_tls, server_tls};
 use crate::error::Error;
@@ -90,6 +90,13 @@ pub(in super::super) fn bind(
     Ok(sockets)
 }
 
+/// What connections to the target need.
+pub(super) struct FarSide {
+    pub(super) every: ClientSide,
+    /// What the one connection needs whose session is kept, until it begins.
+    pub(super) kept: Option<ClientSide>,
+}
+
 /// The endpoint of the thread of this number: clients come over its socket.
 ///
 /// # Errors
@@ -97,11 +104,11 @@ pub(in super::super) fn bind(
 /// Where QUIC can't be set up as the plan has it.
 pub(super) fn endpoint(
     plan: &ProxyPlan,
-    (sides, cache): (&QuicSides, Option<&Arc<SessionCache>>),
+    (sides, sessions): (&QuicSides, &Sessions),
     number: u32,
     socket: Socket,
     tickets: &Resumption,
-) -> Result<(Endpoint, ClientSide), Error> {
+) -> Result<(Endpoint, FarSide), Error> {
     let alpn = || sides.alpn.iter().map(|name| name.clone().into_bytes()).collect();
     let ids = ConnectionIds::default().numbered(number);
     let near = Settings { ids, migrates: true, ..settings(plan, sides) };
@@ -114,14 +121,28 @@ pub(super) fn endpoint(
     };
     let mut server = server_tls(&sides.identity, &[], alpn())?;
     let mut client = client_tls(trusts, &[], alpn())?;
-    sides.options.configure((&mut server, &mut client), cache)?;
+    let key_log = sides.options.key_log()?;
+    if let Some(log) = &key_log {
+        (server.key_log, client.key_log) = (Arc::clone(log) as Arc<_>, Arc::clone(log) as Arc<_>);
+    }
+    if let Some(cache) = &sessions.clients {
+        SessionCache::serve(cache, &mut server);
+    }
     if sides.early_data {
         (client.resumption, client.enable_early_data) = (tickets.clone(), true);
     }
     let server = ServerSide::new(Arc::new(server), &near, extras())?;
-    let client = ClientSide::new(Arc::new(client), &far, extras())?;
+    let every = ClientSide::new(Arc::new(client), &far, extras())?;
+    let kept = sessions.target.as_ref().map(|session| {
+        let mut tls = session.client_tls()?;
+        if let Some(log) = key_log {
+            tls.key_log = log;
+        }
+        ClientSide::new(Arc::new(tls), &far, Extras { inputs: Some(session.inputs()), ..extras() })
+    });
+    let far_side = FarSide { every, kept: kept.transpose()? };
     let endpoint = Endpoint::over(Arc::new(socket), &near, Some(&server))?;
-    Ok((endpoint.asking().connecting(far).looking(), client))
+    Ok((endpoint.asking().connecting(far).looking(), far_side))
 }
 
 /// The name that a target is asked for: an address is asked for with no word, and so is a name that TLS can't say.

@@ -10,13 +10,12 @@ use linerate_wire::relay::{Close, CloseKind, Code, End, Ended, Limits};
 use socket2::Socket;
 
 use super::super::counts::Counts;
-use super::super::{PairEvent, ProxyEvent, ProxyPlan, QuicSides, Shared};
+use super::super::{PairEvent, ProxyEvent, ProxyPlan, QuicSides, Sessions, Shared};
 use super::pair::Pair;
-use super::sides::{buffers, endpoint, first_window_bytes, server_name, target_socket};
-use crate::control::SessionCache;
+use super::sides::{FarSide, buffers, endpoint, first_window_bytes, server_name, target_socket};
 use crate::error::Error;
 use crate::transport::multiplexer::Link;
-use crate::transport::quic::{Cause, ClientSide, Endpoint, Event};
+use crate::transport::quic::{Cause, Endpoint, Event};
 
 /// How soon a request to stop is noticed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -54,7 +53,7 @@ pub(in super::super) struct Worker {
     shared: Shared,
     counts: Arc<Counts>,
     endpoint: Endpoint,
-    client_side: ClientSide,
+    far_side: FarSide,
     pairs: Vec<Option<Pair>>,
     vacant: Vec<usize>,
     /// By the indices of links.
@@ -72,13 +71,13 @@ pub(in super::super) struct Worker {
 impl Worker {
     pub(in super::super) fn new(
         plan: ProxyPlan,
-        (sides, cache): (QuicSides, Option<Arc<SessionCache>>),
+        (sides, sessions): (QuicSides, Sessions),
         number: u32,
         socket: Socket,
         shared: Shared,
     ) -> Result<Self, Error> {
-        let both = (&sides, cache.as_ref());
-        let (endpoint, client_side) = endpoint(&plan, both, number, socket, &shared.tickets)?;
+        let both = (&sides, &sessions);
+        let (endpoint, far_side) = endpoint(&plan, both, number, socket, &shared.tickets)?;
         Ok(Self {
             target_name: server_name(&plan, &sides),
             told: sides.interval_ns.map(Told::new),
@@ -87,7 +86,7 @@ impl Worker {
             counts: Arc::clone(&shared.counts),
             shared,
             endpoint,
-            client_side,
+            far_side,
             pairs: Vec::new(),
             vacant: Vec::new(),
             owners: Vec::new(),
@@ -242,8 +241,15 @@ impl Worker {
     /// Connects a pair to the target, which gets the client's offer of protocols where the proxy has none of its own.
     fn connect(&mut self, number: usize, protocols: Vec<Vec<u8>>) -> io::Result<()> {
         let target = self.plan.target;
-        let offering = self.sides.alpn.is_none().then(|| self.client_side.offering(protocols));
-        let client_side = offering.as_ref().unwrap_or(&self.client_side);
+        let chosen = if self.sides.alpn.is_some() {
+            None
+        } else if protocols.is_empty() && self.far_side.kept.is_some() {
+            // The session that is kept is one without application protocol.
+            self.far_side.kept.take()
+        } else {
+            Some(self.far_side.every.offering(protocols))
+        };
+        let client_side = chosen.as_ref().unwrap_or(&self.far_side.every);
         let socket = target_socket(target, &self.sides.options)?;
         let port = self.endpoint.prepare_outgoing(socket).map_err(io::Error::other)?;
         let link = self.endpoint.connect_apart(port, target, &self.target_name, client_side)?;

@@ -101,7 +101,7 @@ pub(super) fn proxy(
             target_name: host.to_owned(),
             waits_for_target: options.proxy.waits_for_server,
             alpn: options.proxy.alpn.clone(),
-            early_data: false,
+            early_data: options.files.session.is_some(),
             identity,
             authority: None,
             sending: Sending {
@@ -126,7 +126,8 @@ fn side_options(options: &Options) -> SideOptions {
     let socket_bytes = usize::try_from(options.buffers.udp_bytes.min(i32::MAX as u64)).ok();
     let key_log = options.files.tls_log.clone().map(|path| (path, "-l"));
     let session_cache = options.listen.session_cache.clone();
-    SideOptions { socket_bytes, no_offload: !options.segments, version, key_log, session_cache }
+    let (session, no_offload) = (options.files.session.clone(), !options.segments);
+    SideOptions { socket_bytes, no_offload, version, key_log, session_cache, session }
 }
 
 /// Less would have many streams wait for each other.

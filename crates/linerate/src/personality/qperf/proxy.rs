@@ -49,7 +49,7 @@ pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), 
         match proxy.events().recv_timeout(LOOK) {
             Ok(event) => printer.tell(&event),
             Err(RecvTimeoutError::Timeout) => {
-                proxy.take_cache_fault().iter().for_each(|why| complain(why));
+                proxy.save_sessions().iter().for_each(|why| complain(why));
                 narrate(&untold.render(&WORDS, &proxy.totals()));
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -60,6 +60,7 @@ pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), 
             return Err(Failure::new(why));
         }
     }
+    proxy.save_sessions().iter().for_each(|why| complain(why));
     let (totals, waiting) = proxy.end();
     waiting.iter().for_each(|event| printer.tell(event));
     narrate(&untold.render(&WORDS, &totals));
