@@ -17,6 +17,8 @@ const MOVE_BYTES: usize = 64 << 10;
 pub struct Limits {
     /// Bytes that were read at one end and not taken by the other, in each direction.
     pub buffer_bytes: usize,
+    /// The most of one piece: what a stream may leave waiting when the other end takes no more.
+    pub piece_bytes: usize,
     /// Streams of each class at a time.
     pub streams: usize,
 }
@@ -111,7 +113,8 @@ pub struct Relay {
 impl Relay {
     /// A pair of which neither connection stands yet.
     pub fn new(limits: Limits) -> Self {
-        let budget = Budget::new(limits.buffer_bytes, limits.streams.saturating_mul(3));
+        let budget =
+            Budget::new(limits.buffer_bytes, limits.piece_bytes, limits.streams.saturating_mul(3));
         Self {
             limits,
             ends: Default::default(),

@@ -4,7 +4,7 @@ use linerate_wire::relay::{Action, Close, CloseKind, Code, End, Ended, Limits, R
 
 use super::world::{World, at};
 
-const LIMITS: Limits = Limits { buffer_bytes: 10_000, streams: 8 };
+const LIMITS: Limits = Limits { buffer_bytes: 10_000, piece_bytes: 16 << 10, streams: 8 };
 
 fn close() -> Close {
     Close { kind: CloseKind::Application, code: 77, reason: b"done".to_vec() }

@@ -79,7 +79,7 @@ fn perform(world: &mut World, step: &Step) {
 }
 
 fn limits(buffer_bytes: usize) -> Limits {
-    Limits { buffer_bytes, streams: 8 }
+    Limits { buffer_bytes, piece_bytes: 16 << 10, streams: 8 }
 }
 
 proptest! {

@@ -30,6 +30,9 @@ const FIRST_PACKET_BYTES: u64 = 1_472;
 /// What may wait in pieces that the other end has not taken, of the buffer.
 const PIECES: u32 = 4;
 
+/// The most of one piece.
+pub(super) const PIECE_BYTES: usize = 16 << 10;
+
 /// Bytes that wait in QUIC's send buffer beside those on their way, and in pieces.
 pub(super) fn buffers(plan: &ProxyPlan) -> (u64, usize) {
     let buffer_bytes = plan.limits.buffer_bytes;

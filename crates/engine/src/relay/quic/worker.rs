@@ -12,7 +12,9 @@ use socket2::Socket;
 use super::super::counts::Counts;
 use super::super::{PairEvent, ProxyEvent, ProxyPlan, QuicSides, Sessions, Shared};
 use super::pair::Pair;
-use super::sides::{FarSide, buffers, endpoint, first_window_bytes, server_name, target_socket};
+use super::sides::{
+    FarSide, PIECE_BYTES, buffers, endpoint, first_window_bytes, server_name, target_socket,
+};
 use crate::error::Error;
 use crate::transport::multiplexer::Link;
 use crate::transport::quic::{Cause, Endpoint, Event};
@@ -207,7 +209,11 @@ impl Worker {
             }
         };
         let (send_buffer_bytes, pieces) = buffers(&self.plan);
-        let limits = Limits { buffer_bytes: pieces, streams: self.plan.limits.streams as usize };
+        let limits = Limits {
+            buffer_bytes: pieces,
+            piece_bytes: PIECE_BYTES,
+            streams: self.plan.limits.streams as usize,
+        };
         let counts = Arc::clone(&self.counts);
         let mut pair = Pair::new(client, limits, send_buffer_bytes, counts, admitted);
         pair.number = self.counts.connections.value();

@@ -14,7 +14,9 @@ use super::super::admission::Admitted;
 use super::super::counts::Counts;
 
 /// Pieces that a pair carries before others have their turn.
-const MOVES_AT_ONCE: usize = 16;
+const MOVES_AT_ONCE: usize = 8;
+/// What is read with one call at most.
+pub(super) const PIECE_BYTES: usize = 128 << 10;
 /// The one stream of a pair, which both ends have by themselves.
 const STREAM: u64 = 0;
 
@@ -53,7 +55,7 @@ impl Pair {
         counts: Arc<Counts>,
         admitted: Admitted,
     ) -> Self {
-        let mut relay = Relay::new(Limits { buffer_bytes, streams: 1 });
+        let mut relay = Relay::new(Limits { buffer_bytes, piece_bytes: PIECE_BYTES, streams: 1 });
         relay.handle_established(End::Client);
         Self {
             client,

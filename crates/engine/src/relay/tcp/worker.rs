@@ -16,7 +16,7 @@ use socket2::{Socket, TcpKeepalive};
 
 use super::super::counts::Counts;
 use super::super::{ProxyEvent, ProxyPlan, Shared};
-use super::pair::{Fate, Pair};
+use super::pair::{Fate, PIECE_BYTES, Pair};
 use crate::acceptor::{Accepted, accept};
 use crate::socket::{Binding, connect_stream};
 
@@ -39,8 +39,6 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
     .with_retries(4);
 /// Events taken at once.
 const EVENTS: usize = 256;
-/// Bytes that are read at once.
-const SCRATCH_BYTES: usize = 64 << 10;
 
 /// One thread of a proxy of TCP.
 pub(in super::super) struct Worker {
@@ -75,7 +73,7 @@ impl Worker {
             pairs: Vec::new(),
             vacant: Vec::new(),
             connecting: VecDeque::new(),
-            scratch: vec![0; SCRATCH_BYTES],
+            scratch: vec![0; PIECE_BYTES],
             unfinished: BTreeSet::new(),
             short_until: None,
         };
