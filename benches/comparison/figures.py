@@ -16,6 +16,7 @@ MACHINES = "machines"
 STREAMS, QUIC, PERSONALITIES, PROXY, GROWTH = (
     "TCP, UDP, requests and connections", "QUIC", "Personalities", "Proxy", "Cost growth")
 SECTIONS = (STREAMS, QUIC, PERSONALITIES, PROXY, GROWTH)
+LONGER_MARK = "*"  # behind a row's first line
 
 
 def section_of(row):
@@ -64,11 +65,20 @@ def remade(page, document):
     machines += [f"| {f'`{mark}`' if mark else 'none'} | {of['processors']} | {of['runs']} |"
                  for mark, of in document["machines"].items()]
     page = _between_marks(page, MACHINES, machines)
+    longer = {row.name for row in all_rows() if row.has_longer_packets}
     for section in SECTIONS:
-        lines = [render_entry(entry) for entry in document["rows"]
-                 if section_of(entry["row"]) == section]
+        entries = [entry for entry in document["rows"] if section_of(entry["row"]) == section]
+        if section == QUIC:
+            entries.sort(key=lambda entry: entry["row"] in longer)
+        lines = [_line(entry, entry["row"] in longer) for entry in entries]
         page = _between_marks(page, section, ["```", HEADING, *lines, "```"] if lines else [])
     return page
+
+
+def _line(entry, has_longer_packets):
+    """A row as the table shows it, marked where linerate's packets are longer than the peer's."""
+    head, *notes = render_entry(entry).splitlines()
+    return "\n".join([f"{head} {LONGER_MARK}" if has_longer_packets else head, *notes])
 
 
 def _between_marks(page, name, lines):

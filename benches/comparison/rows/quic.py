@@ -14,20 +14,21 @@ MANY = {"flows": 10}
 FREE = ("free",)
 SPLIT = ("split",)
 SHARDS = (1, 2)
-MSQUIC_PACKET = 1472  # the UDP payload that its packets of 1,500 bytes have
 
 
 def quic_rows():
-    """Streams down and up, requests, handshakes; one connection pinned, two and ten unpinned, so
-    that both ends have a thread a processor; what a gigabyte costs both ends; how long requests
-    take; some with packets no longer than secnetperf's; all beside secnetperf again with one and with two threads at each of linerate's ends,
-    where there are two connections."""
-    rows = [against(Secnetperf, name, work, bar, figure, placements=placements)
-            for name, work, bar, figure, placements in _beside_secnetperf()]
+    """Some with packets no longer than the peer's. Then, with packets as long as linerate finds:
+    streams down and up, requests, handshakes; one connection pinned, two and ten unpinned, so that
+    both ends have a thread a processor; what a gigabyte costs both ends; how long requests take; all
+    beside secnetperf again with one and with two threads at each of linerate's ends, where there are
+    two connections."""
+    rows = _equal_rows()
+    rows += [against(Secnetperf, name, work, bar, figure, placements=placements)
+             for name, work, bar, figure, placements in _beside_secnetperf()]
     for name, work in (("down", replace(STREAM, down=True)), ("up", STREAM)):
         rows.append(against(Secnetperf, f"CPU of quic stream {name}", work, 0.85, "bit/s",
                             measure="cpu", placements=SPLIT))
-    return [*rows, *_equal_rows(), *_latency_rows(), *_other_peers(), *_shard_rows()]
+    return [*rows, *_latency_rows(), *_other_peers(), *_shard_rows()]
 
 
 def _beside_secnetperf():
@@ -53,10 +54,17 @@ def _beside_secnetperf():
 
 
 def _equal_rows():
-    """linerate with packets as long as secnetperf's: what of a ratio isn't their length."""
-    return [against(Secnetperf, f"{name} equal packets", replace(work, packet=MSQUIC_PACKET), None,
-                    figure, placements=SPLIT if placements == PINNED else placements)
+    """linerate with packets as long as secnetperf's, as over Ethernet: what of a ratio isn't their
+    length. s2n-quic's packets are as long as it is told."""
+    def equal(work):
+        return replace(work, packet=Secnetperf.packet_bytes)
+
+    rows = [against(Secnetperf, f"{name} equal packets", equal(work), None, figure,
+                    placements=SPLIT if placements == PINNED else placements)
             for name, work, _, figure, placements in _beside_secnetperf() if name in EQUAL]
+    return rows + [against(S2nPerf, f"quic stream {name} equal packets", equal(work), None, "bit/s",
+                           placements=SPLIT)
+                   for name, work in (("down", replace(STREAM, down=True)), ("up", STREAM))]
 
 
 def _latency_rows():

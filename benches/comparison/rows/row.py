@@ -29,6 +29,15 @@ class Row:
         return [part for tool, _ in (self.ours, self.theirs) if tool is not None
                 for part in tool.parts()]
 
+    @property
+    def has_longer_packets(self):
+        """Whether linerate's QUIC packets are longer than the peer's can be. Connections that come and go
+        don't search for longer packets."""
+        _, work = self.ours
+        peer, _ = self.theirs
+        return (work.transport == "quic" and work.kind != "quic_crr" and work.packet is None
+                and peer is not None and peer.packet_bytes is not None)
+
 
 def against(peer, name, work, bar, figure, **more):
     """linerate beside a peer, both with the same work."""

@@ -1,6 +1,7 @@
 """The figures that are kept, and the page that is made of them."""
 
 import json
+import re
 import unittest
 
 from .. import figures
@@ -21,6 +22,19 @@ class Figures(unittest.TestCase):
         page = figures.PAGE.read_text(encoding="utf-8")
         remade = figures.remade(page, figures.load())
         self.assertTrue(page == remade, "run benches/compare --remake-page")
+
+    def test_rows_at_equal_packets_come_first_and_longer_packets_are_marked(self):
+        remade = figures.remade(figures.PAGE.read_text(encoding="utf-8"), figures.load())
+        _, _, rest = remade.partition(figures.BEGIN.format(figures.QUIC))
+        lines = [line for line in rest.partition(figures.END)[0].splitlines() if re.match("[a-zC]", line)]
+        marks = [line.endswith(f" {figures.LONGER_MARK}") for line in lines if " / " in line]
+        self.assertTrue(any(marks) and not all(marks))
+        self.assertEqual(marks, sorted(marks))
+        for line, marked in zip(lines[1:], marks, strict=True):
+            if "equal packets" in line or line.startswith("quic connect"):
+                self.assertFalse(marked, line)
+            elif "/ secnetperf" in line or "/ quinn" in line:
+                self.assertTrue(marked, line)
 
     def test_the_document_is_kept_in_one_form(self):
         text = figures.FIGURES.read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ FIRST_REQUESTS = 2000
 EMPTY_RUNS = 3
 LEAST_S = 1.0  # an end is noticed up to 20 ms late
 PACKET_BYTES = 9000  # of IP, as long as linerate's over loopback
+HEADER_BYTES = 28  # of IP and UDP
 
 
 class QuinnPerf(Tool):
@@ -24,6 +25,7 @@ class QuinnPerf(Tool):
     name = "quinn"
     kinds = ("quic_stream",)
     chooses_congestion = False  # cubic, as linerate over QUIC
+    packet_bytes = 1452
 
     def refusal(self, work, network):
         if work.flows > 1:
@@ -100,7 +102,7 @@ class S2nPerf(Tool):
     def launch(self, work):
         self.port = free_port()
         argv = [self.path, "perf", "server", "--ip", self.placement.address, "--port", self.port]
-        self.serve([*argv, *_common()], self.port, "udp")
+        self.serve([*argv, *_common(work)], self.port, "udp")
 
     def client_argv(self, work):
         argv = [self.path, "perf", "client", "--ip", self.placement.address, "--port", self.port]
@@ -114,7 +116,7 @@ class S2nPerf(Tool):
             amounts = ["--send", work.size, "--receive", work.response or work.size]
             amounts += ["--streams", self.amount]
         self.started_s = time.monotonic()
-        return [*argv, *amounts, *_common()]
+        return [*argv, *amounts, *_common(work)]
 
     def read_result(self, work, client):
         elapsed_s = time.monotonic() - self.started_s
@@ -126,8 +128,8 @@ class S2nPerf(Tool):
         return Measured(figure, max(did, 1), extra=extra)
 
 
-def _common():
+def _common(work):
     # It stays at Ethernet's frames for long unless it begins with longer ones. What it takes for the
     # path's rate bounds its windows.
-    return ["--cc", "cubic", "--initial-mtu", PACKET_BYTES, "--max-mtu", PACKET_BYTES,
-            "--max-throughput", 10_000]
+    packet = work.packet + HEADER_BYTES if work.packet else PACKET_BYTES
+    return ["--cc", "cubic", "--initial-mtu", packet, "--max-mtu", packet, "--max-throughput", 10_000]

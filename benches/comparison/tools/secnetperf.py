@@ -20,6 +20,7 @@ class Secnetperf(Profiled):
     name = "secnetperf"
     kinds = ("quic_stream", "quic_rr", "quic_crr", "framed_stream", "framed_rr")
     chooses_congestion = False  # of TCP; over QUIC it has cubic, as linerate
+    packet_bytes = 1472  # MsQuic has no packets above 1,500 bytes
     profiles = ("lowlat", "maxtput")
     choice = "-exec"
 

@@ -74,6 +74,7 @@ class Tool:
     name = ""
     kinds = ()  # the kinds of work that it can do
     chooses_congestion = True  # by a flag of its own
+    packet_bytes = None  # QUIC: its longest UDP payload, where it can't be as long as linerate's over loopback
 
     def __init__(self, path):
         self.path = path
