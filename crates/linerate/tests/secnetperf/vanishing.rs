@@ -63,8 +63,9 @@ fn rates_of_a_run_whose_server_died_are_over_the_time_until_then() {
             scope.spawn(move || {
                 let mut server = Server::start("");
                 let words = server.words(&format!("{words} --json"));
-                let client = command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+                // The client may run for a while before the call that starts it returns.
                 let began = Instant::now();
+                let client = command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
                 thread::sleep(Duration::from_secs(2));
                 server.child.kill().unwrap();
                 server.child.wait().unwrap();
