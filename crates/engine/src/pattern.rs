@@ -97,6 +97,15 @@ impl Pattern {
         let start = (position % self.period_bytes as u64) as usize;
         &self.bytes[start..start + length]
     }
+
+    /// Whether `bytes` are those that stand at `position`. They are compared in pieces, so that one part of the
+    /// pattern serves them all and stays in the cache.
+    #[inline]
+    pub(crate) fn matches(&self, position: u64, bytes: &[u8]) -> bool {
+        let positions = (position..).step_by(PIECE_BYTES);
+        let mut pieces = bytes.chunks(PIECE_BYTES).zip(positions);
+        pieces.all(|(piece, at)| piece == self.slice(at, piece.len()))
+    }
 }
 
 /// Fills `bytes` with the first bytes that the generator gives.
@@ -244,6 +253,20 @@ mod tests {
         let expected = [0xfe, 0x7f, 0xff, 0x7f, 0, 0, 1, 0];
         assert_eq!(pattern.slice(65_532, 8), expected);
         assert_eq!(pattern.slice(3 * 65_536 + 65_532, 8), expected);
+    }
+
+    #[test]
+    fn data_of_several_pieces_is_compared_whole() {
+        for pattern in [Pattern::new(1 << 16), Pattern::counting(1 << 16)] {
+            let mut bytes = pattern.slice(5, 1 << 16).to_vec();
+            assert!(pattern.matches(5, &bytes) && !pattern.matches(6, &bytes));
+            assert!(pattern.matches(9, &bytes[4..]) && pattern.matches(7, &[]));
+            for place in [0, PIECE_BYTES - 1, PIECE_BYTES, 40_000, (1 << 16) - 1] {
+                bytes[place] ^= 1;
+                assert!(!pattern.matches(5, &bytes), "{place}");
+                bytes[place] ^= 1;
+            }
+        }
     }
 
     #[test]

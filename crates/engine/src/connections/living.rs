@@ -245,8 +245,9 @@ impl Living {
         tally.record_received(length);
         if let LifeContent::Pattern { verify: true, .. } = life.content {
             let came = into.get(..length).unwrap_or_default();
-            let expected = local.pattern.slice(self.course.receive_position(), length);
-            if came != expected
+            let position = self.course.receive_position();
+            let expected = local.pattern.slice(position, length);
+            if !local.pattern.matches(position, came)
                 && let Some(wrong) = Difference::find(self.course.moved().1, came, expected)
             {
                 return Err(fault(LifeFault::Corrupt(wrong)));
