@@ -277,12 +277,11 @@ impl Worker {
     fn accept_client(&mut self, number: usize) {
         let Some(pair) = self.pair(number) else { return };
         let Some(link) = pair.link(End::Client) else { return };
-        let accepted = if pair.target_chooses {
-            let target = pair.connection(End::Target);
-            let protocol = target.and_then(|connection| connection.borrow().protocol());
-            self.endpoint.accept_incoming_with(link, protocol)
-        } else {
-            self.endpoint.accept_incoming(link)
+        let target = pair.connection(End::Target).filter(|_| pair.target_chooses);
+        let chosen = target.and_then(|connection| connection.borrow().protocol());
+        let accepted = match chosen {
+            Some(protocol) => self.endpoint.accept_incoming_with(link, protocol),
+            None => self.endpoint.accept_incoming(link),
         };
         if accepted {
             self.handle_accepted(link);

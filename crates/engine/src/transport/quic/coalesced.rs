@@ -39,26 +39,48 @@ pub(super) fn split_off_last(datagram: &mut BytesMut) -> Option<BytesMut> {
 
 /// How long the first packet says it is.
 fn said_bytes(packet: &[u8]) -> Option<usize> {
+    long_header(packet).map(|header| header.end)
+}
+
+/// The header of a packet that says how long it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LongHeader<'a> {
+    pub(super) version: u32,
+    /// The id of the connection that it goes to.
+    pub(super) destination: &'a [u8],
+    /// Where its number begins, in bytes from the packet's beginning.
+    pub(super) number_at: usize,
+    /// Where it says that it ends, which may be behind the datagram's end.
+    pub(super) end: usize,
+}
+
+/// Reads the header of the first packet (RFC 9000, section 17.2).
+pub(super) fn long_header(packet: &[u8]) -> Option<LongHeader<'_>> {
     let (first, after) = packet.split_first()?;
     let kind = first >> 4 & 3;
     if first & LONG == 0 || kind == RETRY {
         return None;
     }
-    let (version, mut rest) = after.split_at_checked(size_of::<u32>())?;
+    let (version, mut rest) = after.split_first_chunk()?;
     // A list of versions lasts until the end.
-    if version == [0; size_of::<u32>()] {
-        return None;
-    }
-    for _ in 0..2 {
-        let (id_bytes, id) = rest.split_first()?;
-        rest = id.get(usize::from(*id_bytes)..)?;
-    }
+    let version = Some(u32::from_be_bytes(*version)).filter(|version| *version != 0)?;
+    let destination = take_id(&mut rest)?;
+    take_id(&mut rest)?;
     if kind == INITIAL {
         let token_bytes = usize::try_from(take_varint(&mut rest)?).ok()?;
         rest = rest.get(token_bytes..)?;
     }
     let bytes = usize::try_from(take_varint(&mut rest)?).ok()?;
-    (packet.len() - rest.len()).checked_add(bytes)
+    let number_at = packet.len() - rest.len();
+    Some(LongHeader { version, destination, number_at, end: number_at.checked_add(bytes)? })
+}
+
+/// Takes the id of a connection behind its length.
+fn take_id<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (id_bytes, after) = rest.split_first()?;
+    let (id, after) = after.split_at_checked(usize::from(*id_bytes))?;
+    *rest = after;
+    Some(id)
 }
 
 #[cfg(test)]

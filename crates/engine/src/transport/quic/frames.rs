@@ -25,7 +25,7 @@ pub(super) enum Frame<'a> {
     /// A piece of the handshake.
     Crypto {
         offset: u64,
-        bytes: u64,
+        data: &'a [u8],
     },
     NewToken(&'a [u8]),
     Stream {
@@ -115,8 +115,7 @@ pub(super) fn take_frame<'a>(rest: &mut &'a [u8]) -> Option<Frame<'a>> {
         0x02 | 0x03 => Frame::Ack(take_ack(kind == 0x03, rest)?),
         0x06 => {
             let (offset, bytes) = (take_varint(rest)?, take_varint(rest)?);
-            take(rest, bytes)?;
-            Frame::Crypto { offset, bytes }
+            Frame::Crypto { offset, data: take(rest, bytes)? }
         }
         0x07 => {
             let bytes = take_varint(rest)?;
@@ -197,8 +196,9 @@ mod tests {
         let stream = [0x0f, 0x04, 0x40, 0x64, 0x03, 1, 2, 3];
         let id = [&[0x18, 1, 0, 2, 8, 9][..], &[7; 16]].concat();
         let close = b"\x1c\x05\x06\x03why";
+        let crypto = [0x06, 0x40, 0x64, 0x02, 8, 9];
         let rest = [0x40, 0xaf, 1, 9, 0x43, 0xe8, 0, 0, 0, 0x1f, 0x0a, 0x00, 0x00, 0x30, 1, 1];
-        let payload = [&ack[..], &stream, &id, close, &rest].concat();
+        let payload = [&ack[..], &stream, &id, close, &crypto, &rest].concat();
         let frames = read(&payload);
         let [Frame::Ack(ack), others @ ..] = &frames[..] else { panic!("{frames:?}") };
         assert_eq!((ack.delay, ack.marks), (2, Some([5, 6, 7])));
@@ -214,6 +214,7 @@ mod tests {
                     reset_token: &[7; 16]
                 },
                 Frame::Close(Close { code: 5, frame: Some(6), reason: b"why" }),
+                Frame::Crypto { offset: 100, data: &[8, 9] },
                 Frame::Numbers(ACK_FREQUENCY, [1, 9, 1_000, 0]),
                 Frame::Padding(2),
                 Frame::Numbers(IMMEDIATE_ACK, [0; 4]),

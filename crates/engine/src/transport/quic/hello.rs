@@ -31,9 +31,14 @@ const LONGEST: usize = 64 << 10;
 
 impl Hello {
     pub(super) fn parse(bytes: &[u8]) -> Self {
+        Self::parse_within(bytes, LONGEST)
+    }
+
+    /// The same, where one whose body is longer than `most_bytes` counts as wrong as soon as it says so.
+    pub(super) fn parse_within(bytes: &[u8], most_bytes: usize) -> Self {
         let Some((&[kind, a, b, c], body)) = bytes.split_first_chunk() else { return Self::Part };
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-        if kind != CLIENT_HELLO || length > LONGEST {
+        if kind != CLIENT_HELLO || length > most_bytes {
             return Self::Wrong;
         }
         match body.get(..length) {
@@ -56,16 +61,21 @@ fn parse_body(body: &[u8]) -> Option<Offer> {
         extensions = after;
         let data = take_long(&mut extensions)?;
         match u16::from_be_bytes(*kind) {
-            PROTOCOLS => {
-                let mut names = take_long(&mut &*data).unwrap_or_default();
-                let each = std::iter::from_fn(|| take_short(&mut names));
-                offer.protocols = each.map(<[u8]>::to_vec).collect();
-            }
+            PROTOCOLS => offer.protocols = parse_protocols(data)?,
             kind if TRANSPORT_PARAMETERS.contains(&kind) => offer.parameters = parameter_ids(data),
             _ => {}
         }
     }
     Some(offer)
+}
+
+/// The application protocols that stand in their extension; `None` where there is none, or one without a name.
+fn parse_protocols(mut data: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (mut names, mut protocols) = (take_long(&mut data)?, Vec::new());
+    while !names.is_empty() {
+        protocols.push(take_short(&mut names).filter(|name| !name.is_empty())?.to_vec());
+    }
+    (!protocols.is_empty()).then_some(protocols)
 }
 
 /// Takes what follows a length of one byte.
@@ -154,6 +164,23 @@ mod tests {
             hello.extend(&bytes);
             assert_ne!(Hello::parse(&hello), Hello::Part);
             assert!(parameter_ids(&bytes).len() <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_list_of_protocols_that_tls_refuses_is_wrong() {
+        let parse = |list: &[u8]| {
+            let mut body = vec![3; 34];
+            body.extend([0, 0, 2, 0x13, 1, 1, 0, 0, 4 + list.len() as u8, 0, 16]);
+            body.extend([0, list.len() as u8]);
+            body.extend(list);
+            Hello::parse(&[&[1, 0, 0, body.len() as u8], &body[..]].concat())
+        };
+        let offer = Offer { parameters: Vec::new(), protocols: vec![b"h3".to_vec()] };
+        assert_eq!(parse(b"\x00\x03\x02h3"), Hello::Whole(offer));
+        // Nothing, no protocol, one without a name, one that is cut.
+        for list in [&b""[..], b"\x00\x00", b"\x00\x04\x02h3\x00", b"\x00\x04\x02h3\x01"] {
+            assert_eq!(parse(list), Hello::Wrong, "{list:?}");
         }
     }
 

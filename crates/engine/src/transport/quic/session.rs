@@ -88,10 +88,10 @@ impl ServerCrypto {
         Some(Self { tls, suite, extras, standard: Arc::new(standard), first: Arc::default() })
     }
 
-    /// The same, which agrees on this application protocol or on none.
-    pub(super) fn agreeing(&self, protocol: Option<Vec<u8>>) -> Self {
+    /// The same, which agrees on this application protocol and on no other.
+    pub(super) fn agreeing(&self, protocol: Vec<u8>) -> Self {
         let mut tls = Arc::clone(&self.tls);
-        Arc::make_mut(&mut tls).alpn_protocols = protocol.into_iter().collect();
+        Arc::make_mut(&mut tls).alpn_protocols = vec![protocol];
         let extras = Extras { any_protocol: false, ..self.extras.clone() };
         let (standard, first) = (Arc::clone(&self.standard), Arc::clone(&self.first));
         Self { tls, suite: self.suite, extras, standard, first }

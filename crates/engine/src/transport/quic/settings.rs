@@ -38,7 +38,7 @@ pub(super) const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 const MOST_CONNECTIONS: usize = 100_000;
 /// What a server keeps of one client that it has not decided about, and of all of them over one socket.
 const UNDECIDED_BYTES: u64 = 64 << 10;
-const UNDECIDED_TOTAL_BYTES: u64 = 16 << 20;
+pub(super) const UNDECIDED_TOTAL_BYTES: u64 = 16 << 20;
 /// Versions by their numbers on the wire (RFC 9000, section 15).
 const VERSION_1: u32 = 1;
 const DRAFT_29: u32 = 0xff00_001d;
@@ -442,12 +442,8 @@ impl ServerSide {
         Arc::new(config)
     }
 
-    /// The same for one connection, which agrees on this application protocol or on none.
-    pub(super) fn agreeing(
-        &self,
-        config: &ServerConfig,
-        protocol: Option<Vec<u8>>,
-    ) -> Arc<ServerConfig> {
+    /// The same for one connection, which agrees on this application protocol and on no other.
+    pub(super) fn agreeing(&self, config: &ServerConfig, protocol: Vec<u8>) -> Arc<ServerConfig> {
         let mut config = config.clone();
         config.crypto = Arc::new(self.crypto.agreeing(protocol));
         Arc::new(config)

@@ -33,6 +33,20 @@ fn the_packets_of_a_datagram_are_counted_as_they_lie_behind_each_other() {
 }
 
 #[test]
+fn a_long_header_says_where_its_packet_goes_and_where_the_parts_are() {
+    for (packet, number_at) in [(long(INITIAL, b"token", 300), 20), (long(2, b"", 20), 14)] {
+        let destination = &[7; 3][..];
+        let end = packet.len();
+        let header = LongHeader { version: 1, destination, number_at, end };
+        assert_eq!(long_header(&packet), Some(header));
+        // A packet that is cut says the same, if its header is whole.
+        assert_eq!(long_header(&packet[..number_at]), Some(header));
+        assert_eq!(long_header(&packet[..number_at - 2]), None);
+    }
+    assert_eq!(long_header(&long(RETRY, b"", 300)), None);
+}
+
+#[test]
 fn the_packet_with_data_leaves_the_memory_of_those_before_it() {
     let (first, handshake, data) = (long(INITIAL, b"", 30), long(2, b"", 20), [FIXED, 9, 1]);
     for (parts, is_split) in [

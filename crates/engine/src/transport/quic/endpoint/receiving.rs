@@ -9,7 +9,7 @@ use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, Transmit};
 use super::super::cause::Cause;
 use super::super::coalesced::{packets_in, split_off_last};
 use super::super::connection::SharedConnection;
-use super::super::first_flight::is_first;
+use super::super::first_flight::{Arrived, is_first};
 use super::super::settings::MOST_JUMBO_CONNECTIONS;
 use super::bounds::Intake;
 use super::half_open::Reply;
@@ -108,8 +108,8 @@ impl Endpoint {
                     let Some(port) = self.ports.at_mut(number) else { return Ok(false) };
                     let event = port.proto.handle(now, from, to, ecn, part, &mut self.outgoing);
                     self.handle_datagram(number, now, (packets, ecn), event);
-                    if let Some(first) = first {
-                        self.tell_incoming(&first);
+                    if let Some(mut first) = first {
+                        self.tell_incoming(&mut first);
                     }
                 }
             }
@@ -200,11 +200,18 @@ impl Endpoint {
         }
     }
 
-    /// Tells of a client whose first message is whole with this datagram, a copy of what may be one of its first.
-    fn tell_incoming(&mut self, datagram: &[u8]) {
+    /// Tells of a client whose first message is whole with this datagram, a copy of what may be one of its first. A
+    /// client that can't be accepted is turned away and not told.
+    fn tell_incoming(&mut self, datagram: &mut [u8]) {
         let read = self.half_open.undecided.as_mut().and_then(|clients| clients.read(datagram));
-        if let Some((link, from, protocols)) = read {
-            self.events.push_back((link, Event::Incoming(from, protocols)));
+        let Some((link, from, arrived)) = read else { return };
+        match arrived {
+            Arrived::Part => {}
+            Arrived::Whole(offer) => {
+                self.events.push_back((link, Event::Incoming(from, offer.protocols)));
+            }
+            Arrived::Wrong => self.refuse_incoming(link),
+            Arrived::Gone => self.turn_away(link, false),
         }
     }
 
@@ -245,8 +252,9 @@ impl Endpoint {
         client.is_some_and(|client| self.admit(client))
     }
 
-    /// The same, and agrees with the client on this application protocol or on none.
-    pub(crate) fn accept_incoming_with(&mut self, link: Link, protocol: Option<Vec<u8>>) -> bool {
+    /// The same, and agrees with the client on this application protocol. A handshake with a client that doesn't offer
+    /// it fails.
+    pub(crate) fn accept_incoming_with(&mut self, link: Link, protocol: Vec<u8>) -> bool {
         let Some(mut client) = self.take_undecided(link) else { return false };
         if let Some(server) = &self.accepts {
             client.config = server.agreeing(&client.config, protocol);
@@ -256,15 +264,22 @@ impl Endpoint {
 
     /// Refuses a client that its user was asked about.
     pub(crate) fn refuse_incoming(&mut self, link: Link) {
+        self.turn_away(link, true);
+    }
+
+    /// Ends the wait of a client for a decision; `answers`: whether it is told that it is refused.
+    fn turn_away(&mut self, link: Link, answers: bool) {
         let Some(client) = self.take_undecided(link) else { return };
         let Candidate { link, number, incoming, half_open_number, .. } = client;
         self.half_open.remove(half_open_number);
         self.slots.release(link);
         self.outgoing.clear();
-        if let Some(port) = self.ports.at_mut(number) {
-            let refusal = port.proto.refuse(incoming, &mut self.outgoing);
-            self.respond(number, &refusal);
+        let Some(port) = self.ports.at_mut(number) else { return };
+        if !answers {
+            return port.proto.ignore(incoming);
         }
+        let refusal = port.proto.refuse(incoming, &mut self.outgoing);
+        self.respond(number, &refusal);
     }
 
     /// Ends a connection whose handshake isn't done, or the wait of a client for a decision.

@@ -4,6 +4,7 @@ use std::net::{Shutdown, UdpSocket};
 
 use socket2::{Domain, Type};
 
+use super::super::first_flight::tests::{crypto, packet};
 use super::super::tests::{sides, socket};
 use super::*;
 
@@ -178,4 +179,46 @@ fn a_decision_about_an_earlier_client_of_the_slot_decides_nothing() {
     assert!(!far.accept_incoming(earlier));
     far.refuse_incoming(earlier);
     assert!(far.accept_incoming(later));
+}
+
+/// What becomes of a client that sends datagrams of first packets with these frames: whether it is told, whether it is
+/// answered, and whether the endpoint still keeps it.
+fn fate(datagrams: &[Vec<u8>]) -> (bool, bool, bool) {
+    let (_, server) = sides(&Settings::default());
+    let (far, address) = socket();
+    let mut far = Endpoint::over(far, &Settings::default(), Some(&server)).unwrap().asking();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_nonblocking(true).unwrap();
+    let mut is_told = false;
+    for datagram in datagrams {
+        client.send_to(datagram, address).unwrap();
+        far.wait(LIMIT, None).unwrap();
+        far.turn().unwrap();
+        is_told |= std::iter::from_fn(|| far.poll_event())
+            .any(|(_, event)| matches!(event, Event::Incoming(..)));
+    }
+    (is_told, client.recv(&mut [0; 2_000]).is_ok(), far.open_connections() > 0)
+}
+
+#[test]
+fn a_client_that_cannot_be_accepted_is_turned_away_and_not_told() {
+    const ID: &[u8; 8] = b"a client";
+    /// What a first packet of a datagram that may be answered has at least.
+    const FRAMES_BYTES: usize = 1_200;
+    let datagram = |number, frames: &[u8]| {
+        let mut frames = frames.to_vec();
+        frames.resize(FRAMES_BYTES, 0);
+        packet(ID, number, &frames)
+    };
+    let begun = datagram(0, &crypto(0, &[1, 0, 1]));
+    assert_eq!(fate(std::slice::from_ref(&begun)), (false, false, true));
+    let too_long = datagram(0, &crypto(0, &[1, 0, 0x40, 0]));
+    assert_eq!(fate(&[too_long]), (false, true, false));
+    let unknown = datagram(1, &[0x1e]);
+    assert_eq!(fate(&[begun.clone(), unknown]), (false, true, false));
+    let close = datagram(1, &[0x1c, 0, 0, 0]);
+    assert_eq!(fate(&[begun.clone(), close]), (false, false, false));
+    let mut forged = begun;
+    *forged.last_mut().unwrap() ^= 1;
+    assert_eq!(fate(&[forged]), (false, false, false));
 }

@@ -167,14 +167,14 @@ impl Lines {
             Frame::Padding(_) | Frame::PathChallenge | Frame::PathResponse => {}
             Frame::Numbers(kind, numbers) => self.record_numbers(is_sent, kind, numbers),
             Frame::Ack(ack) => self.record_ack(is_sent, &ack),
-            Frame::Crypto { offset, bytes } => {
+            Frame::Crypto { offset, data } => {
                 let id = match self.kind {
                     PacketKind::Initial => -1,
                     PacketKind::Early => -2,
                     PacketKind::Handshake => -3,
                     PacketKind::Data => -4,
                 };
-                self.record_stream(is_sent, (Below(id), offset, bytes, false));
+                self.record_stream(is_sent, (Below(id), offset, data.len() as u64, false));
             }
             Frame::NewToken(token) => {
                 let bytes = token.len() as u64;

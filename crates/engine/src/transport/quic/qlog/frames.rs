@@ -64,8 +64,8 @@ fn render_frame(frame: &Frame<'_>, ack_delay_exponent: u8, into: &mut String) {
         Frame::Padding(bytes) => add(into, "padding", &[("payload_length", bytes as u64)]),
         Frame::Numbers(kind, numbers) => render_numbers(kind, numbers, into),
         Frame::Ack(ack) => render_ack(&ack, ack_delay_exponent, into),
-        Frame::Crypto { offset, bytes } => {
-            add(into, "crypto", &[("offset", offset), ("length", bytes)]);
+        Frame::Crypto { offset, data } => {
+            add(into, "crypto", &[("offset", offset), ("length", data.len() as u64)]);
         }
         Frame::NewToken(token) => add(into, "new_token", &[("length", token.len() as u64)]),
         Frame::Stream { id, offset, bytes, is_last } => {

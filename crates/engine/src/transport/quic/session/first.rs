@@ -18,10 +18,7 @@ pub(in super::super) fn version_of(version: u32) -> Result<Version, UnsupportedV
 
 /// The suite of every connection's first packets, whatever suites the packets after them may have.
 pub(in super::super) fn initial_suite() -> Option<Suite> {
-    let first = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    let suite = provider.cipher_suites.iter().find(|suite| suite.suite() == first)?;
-    suite.tls13()?.quic_suite()
+    rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13()?.quic_suite()
 }
 
 /// Keys that note the number of what they open: a server's first packet is opened before its session begins.
