@@ -76,12 +76,15 @@ impl Inputs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The handshake begins.
+    /// The handshake begins. What was noted of an earlier one, which came to nothing, is dropped.
     pub(crate) fn record_start(&self, version: Version, server: &str, parameters: &[u8]) {
-        let handshake = &mut self.state().handshake;
-        handshake.is_draft = matches!(version, Version::V1Draft);
-        server.clone_into(&mut handshake.server);
-        handshake.parameters = parameters.to_vec();
+        let handshake = Handshake {
+            is_draft: matches!(version, Version::V1Draft),
+            server: server.to_owned(),
+            parameters: parameters.to_vec(),
+            ..Handshake::default()
+        };
+        *self.state() = State { handshake, ..State::default() };
     }
 
     /// The other end has said something.

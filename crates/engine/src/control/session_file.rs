@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustls::ClientConfig;
 
@@ -22,6 +22,9 @@ const MOST_BYTES: u64 = 4 << 20;
 /// A ticket that was given in a resumed handshake takes all handshakes before it. After so many of them one begins
 /// anew.
 const MOST_HANDSHAKES: usize = 32;
+/// How often a connection may come to nothing before the session is used no more. rustls keeps what a handshake
+/// takes for as long as the program runs.
+const MOST_ATTEMPTS: u32 = 16;
 /// Tickets that are held of a server.
 const MOST_TICKETS: usize = 8;
 
@@ -33,7 +36,9 @@ pub(crate) struct SessionFile {
     tls: ReplayableTls,
     tickets: Arc<Tickets>,
     /// Tickets that came from the past.
-    known: u64,
+    known: AtomicU64,
+    /// How often a connection came to nothing.
+    attempts: AtomicU32,
     inputs: &'static Inputs,
     is_saved: AtomicBool,
 }
@@ -58,9 +63,10 @@ impl SessionFile {
             past.clear();
             tickets = Arc::new(Tickets::new(MOST_TICKETS));
         }
-        let (known, inputs) = (tickets.inserted(), Inputs::noted());
+        let (known, attempts) = (AtomicU64::new(tickets.inserted()), AtomicU32::new(0));
+        let inputs = Inputs::noted();
         let (path, is_saved) = (path.to_owned(), AtomicBool::new(false));
-        Ok(Self { path, past, tls, tickets, known, inputs, is_saved })
+        Ok(Self { path, past, tls, tickets, known, attempts, inputs, is_saved })
     }
 
     /// TLS as the one connection of this run speaks it whose ticket is kept.
@@ -77,6 +83,18 @@ impl SessionFile {
         self.inputs
     }
 
+    /// The connection came to nothing that used a ticket: another one of this run gets the same. Whether it can.
+    pub(crate) fn begin_again(&self) -> bool {
+        if self.attempts.fetch_add(1, Ordering::Relaxed) >= MOST_ATTEMPTS {
+            return false;
+        }
+        self.tickets.clear();
+        let again = |one: &Handshake| replay(one, |inputs| self.tls.config(inputs, &self.tickets));
+        let is_whole = self.past.iter().try_for_each(again).is_ok();
+        self.known.store(self.tickets.inserted(), Ordering::Relaxed);
+        is_whole
+    }
+
     /// Keeps the session for the next run, if there was a new ticket. Further calls do nothing.
     ///
     /// # Errors
@@ -84,7 +102,8 @@ impl SessionFile {
     /// Where it can't be written, in words.
     pub(crate) fn save(&self) -> Result<(), String> {
         let Some(handshake) = self.inputs.handshake() else { return Ok(()) };
-        if self.tickets.inserted() == self.known || self.is_saved.swap(true, Ordering::Relaxed) {
+        let is_old = self.tickets.inserted() == self.known.load(Ordering::Relaxed);
+        if is_old || self.is_saved.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         let past = [&self.past[..], &[handshake]].concat();

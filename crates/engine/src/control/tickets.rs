@@ -25,6 +25,11 @@ impl Tickets {
         Self { most, held, inserted: AtomicU64::new(0), group }
     }
 
+    /// Drops those that are held.
+    pub(super) fn clear(&self) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// How many have come.
     pub(crate) fn inserted(&self) -> u64 {
         self.inserted.load(Ordering::Relaxed)

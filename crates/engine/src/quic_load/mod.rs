@@ -147,6 +147,7 @@ fn settings(workload: &Workload) -> Settings {
         // Those that come and go are remembered for some round trips.
         connections: connections as usize * if connects { 16 } else { 2 } + 1_024,
         half_open_connections: default.half_open_connections,
+        handshake: default.handshake,
         idle,
         // Twice in the time, so that one may get lost.
         keep_alive: Some(KEEP_ALIVE.min(idle / 3)),

@@ -9,6 +9,7 @@ mod counts;
 mod options;
 mod quic;
 mod tcp;
+mod tickets;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +20,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_measure::plan::LocalAddress;
-use rustls::client::Resumption;
 
 use crate::access::{Authority, Identity};
 use crate::control::{CacheWriter, fingerprint};
@@ -34,13 +34,12 @@ pub use counts::{EndTotals, Totals};
 pub use linerate_wire::relay::{Close, CloseKind, End, Ended};
 use options::Sessions;
 pub use options::SideOptions;
+use tickets::TargetTickets;
 
 pub use crate::transport::quic::Congestion;
 
 /// Events that may wait for a reader; more are dropped, and counted.
 const EVENTS_WAITING_MAX: usize = 1_024;
-/// Servers whose tickets are kept: there is one target.
-const TARGETS: usize = 1;
 
 /// What a proxy does.
 #[derive(Clone)]
@@ -77,7 +76,7 @@ pub struct QuicSides {
     pub target_name: String,
     /// Whether a client's handshake goes on only when the connection to the target stands.
     pub waits_for_target: bool,
-    /// What TLS says of the protocol inside, on both connections; absent: what clients offer, and the target takes.
+    /// The application protocol (ALPN) of both connections; absent: the target is offered what the client offers.
     pub alpn: Option<String>,
     /// Whether a target that gave a ticket before is sent what its client has sent before the handshake is done.
     pub early_data: bool,
@@ -196,7 +195,7 @@ struct Shared {
     /// Memory for the windows of all connections beyond what each begins with.
     stock: Stock,
     /// Tickets of the target.
-    tickets: Resumption,
+    tickets: TargetTickets,
     events: SyncSender<ProxyEvent>,
 }
 
@@ -231,7 +230,7 @@ impl Proxy {
             stop: Arc::clone(&stop),
             admission: Arc::new(admission),
             stock,
-            tickets: Resumption::in_memory_sessions(TARGETS),
+            tickets: TargetTickets::default(),
             events,
         };
         let mut proxy = Self {
@@ -322,9 +321,9 @@ impl Proxy {
         self.fingerprint.as_deref()
     }
 
-    /// What it tells, in order.
-    pub fn events(&self) -> &Receiver<ProxyEvent> {
-        &self.events
+    /// What it tells next; `None`: nothing for so long, or no thread goes on, which [`Proxy::fault`] says.
+    pub fn next_event(&self, wait: Duration) -> Option<ProxyEvent> {
+        self.events.recv_timeout(wait).ok()
     }
 
     /// Writes the session with the target, if it is new; why a file of sessions is not up to date, once.

@@ -38,7 +38,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// The session with the target where that has no application protocol, which its handshake can't have.
+    /// Opens both files. A kept session has no application protocol.
     ///
     /// # Errors
     ///

@@ -55,7 +55,7 @@ pub struct ProxyArgs {
     /// The protocol that TLS names on both connections (ALPN), such as h3 [default: what the client offers]
     #[arg(long, value_name = "NAME")]
     pub alpn: Option<String>,
-    /// Send what a client has sent during the handshake with the target (0-RTT); it can be replayed
+    /// Send a client's first data to the target before the handshake is done (0-RTT); an attacker can replay it
     #[arg(long, hide_short_help = true)]
     pub early_data: bool,
     /// The key and certificate that clients see.

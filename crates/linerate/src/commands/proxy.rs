@@ -1,6 +1,5 @@
 //! `proxy`: carry clients' connections on to a target.
 
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use linerate_engine::error::Error;
@@ -40,11 +39,9 @@ pub(super) fn carry(args: &ProxyArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let mut line = ProxyLine::of_terminal().filter(|_| !args.quiet);
     let (mut fault, mut untold) = (None, UntoldEvents::default());
     while !cancel.requested() && fault.is_none() {
-        let text = match proxy.events().recv_timeout(LOOK) {
-            Ok(event) => render_proxy_event(&WORDS, &event),
-            Err(RecvTimeoutError::Timeout) => untold.render(&WORDS, &proxy.totals()),
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
+        let event = proxy.next_event(LOOK);
+        let mut text = event.map_or_else(String::new, |event| render_proxy_event(&WORDS, &event));
+        text += &untold.render_in_time(Instant::now(), &WORDS, &proxy.totals());
         if !args.quiet && !text.is_empty() {
             let cleared = line.as_mut().map_or("", ProxyLine::give_way);
             narrate(&format!("{cleared}{text}"));

@@ -65,13 +65,33 @@ pub(crate) fn render_proxy_event(words: &ProxyWords, event: &ProxyEvent) -> Stri
     }
 }
 
+/// How often it is told how many events were dropped.
+const UNTOLD_EVERY: Duration = Duration::from_secs(1);
+
 /// Events that were dropped, as far as they were told of.
 #[derive(Default)]
 pub(crate) struct UntoldEvents {
     told: u64,
+    looked: Option<Instant>,
 }
 
 impl UntoldEvents {
+    /// [`UntoldEvents::render`], once a second at most: other lines may come without a pause.
+    pub(crate) fn render_in_time(
+        &mut self,
+        now: Instant,
+        words: &ProxyWords,
+        totals: &Totals,
+    ) -> String {
+        let is_due =
+            self.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= UNTOLD_EVERY);
+        if !is_due {
+            return String::new();
+        }
+        self.looked = Some(now);
+        self.render(words, totals)
+    }
+
     /// A line about those that were dropped since the last one.
     pub(crate) fn render(&mut self, words: &ProxyWords, totals: &Totals) -> String {
         let new = totals.untold.saturating_sub(std::mem::replace(&mut self.told, totals.untold));
@@ -217,6 +237,22 @@ mod tests {
         assert_eq!(untold.render(&words, &Totals::default()), "");
         assert!(untold.render(&words, &totals).starts_with("tool: 4 more lines"));
         assert_eq!(untold.render(&words, &totals), "");
+    }
+
+    #[test]
+    fn dropped_events_are_told_once_a_second() {
+        let words = ProxyWords { program: "tool", most_clients: "", most_of_address: "" };
+        let totals = |untold| Totals { untold, ..Totals::default() };
+        let (mut events, now) = (UntoldEvents::default(), Instant::now());
+        let mut at = |after_ms, untold| {
+            let now = now + Duration::from_millis(after_ms);
+            events.render_in_time(now, &words, &totals(untold))
+        };
+        assert_eq!(at(0, 0), "");
+        assert_eq!(at(500, 4), "", "a second has not passed");
+        assert!(at(1_000, 5).starts_with("tool: 5 more lines"));
+        assert_eq!(at(1_999, 6), "");
+        assert!(at(2_000, 6).starts_with("tool: 1 more lines"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Options of `-P` that a client or a server has, too.
 
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use super::events::early_bytes;
-use super::fixture::{Server, folder};
+use super::fixture::{LIMIT, Running, Server, command, folder};
 
 fn proxy(to: &Server, words: &str) -> Server {
     Server::proxy(&format!("-P 127.0.0.1 -p {} {words}", to.port))
@@ -84,6 +85,28 @@ fn the_session_of_a_proxy_with_its_target_is_resumed_by_the_first_connection_aft
         // The first connection's next ticket is for the next start, and the second one's is kept in memory.
         assert_eq!((resumes(1), resumes(2)), (false, true), "run {run}");
     }
+}
+
+#[test]
+fn a_target_that_is_down_does_not_use_up_the_session_with_it() {
+    let server = Server::start_in(folder(), "--session-cache cache", |_| ());
+    let port = server.port;
+    let near = proxy(&server, "--session target");
+    assert_eq!(near.client("-t 1").exit_code, 0);
+    let (kept, far) = (near.stop().1, server.stop().1);
+    let near = Server::proxy_in(kept, &format!("-P 127.0.0.1 -p {port} --session target"));
+    for _ in 0..2 {
+        assert_eq!(near.client("-t 1").exit_code, 1, "nobody listens there");
+    }
+    let words = format!("-s --session-cache cache --events events --listen-port {port}");
+    let server = Running::start(command(&words, far.path()));
+    let end = Instant::now() + LIMIT;
+    while near.client("-t 1").exit_code != 0 {
+        assert!(Instant::now() < end, "the target is up");
+    }
+    near.stop();
+    server.signal(rustix::process::Signal::INT);
+    assert!(handshake_bytes(&far.path().join("events"), 0) < 300);
 }
 
 #[test]

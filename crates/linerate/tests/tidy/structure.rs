@@ -46,7 +46,7 @@ const WIDE: &[Exception] = &[
     ("engine", "Load", 27, STATE),
     ("personality", "ClientOptions", 24, OPTIONS),
     ("engine", "EndPlan", 23, OPTIONS),
-    ("engine", "Settings", 22, OPTIONS),
+    ("engine", "Settings", 23, OPTIONS),
     ("engine", "ClientPlan", 17, OPTIONS),
     ("linerate", "ProxyArgs", 20, OPTIONS),
     ("engine", "Connection", 19, STATE),

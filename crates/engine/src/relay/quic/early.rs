@@ -1,12 +1,12 @@
-//! What a target is sent before its handshake is done (0-RTT), kept until it is known whether the target takes it.
+//! What a target is sent before its handshake is done (0-RTT). It is kept until the target takes or refuses it.
 
 use bytes::Bytes;
 
-use crate::transport::quic::{Connection, Dir, StreamId};
+use crate::transport::quic::{Connection, StreamId};
 
 /// What was done with streams of the target, in order.
 enum Early {
-    Opened(Dir),
+    Opened(StreamId),
     Sent(StreamId, Bytes),
     Finished(StreamId),
     Reset(StreamId, u64),
@@ -20,8 +20,8 @@ pub(super) struct EarlyData {
 }
 
 impl EarlyData {
-    pub(super) fn record_opened(&mut self, dir: Dir) {
-        self.steps.push(Early::Opened(dir));
+    pub(super) fn record_opened(&mut self, id: StreamId) {
+        self.steps.push(Early::Opened(id));
     }
 
     pub(super) fn record_sent(&mut self, id: StreamId, piece: Bytes) {
@@ -40,22 +40,19 @@ impl EarlyData {
         self.steps.push(Early::Stopped(id, code));
     }
 
-    /// The streams that were opened.
+    /// The streams that were opened, also those that could send nothing.
     pub(super) fn streams(&self) -> Vec<StreamId> {
-        let sent = self.steps.iter().filter_map(|step| match step {
-            Early::Sent(id, _) => Some(*id),
+        let opened = self.steps.iter().filter_map(|step| match step {
+            Early::Opened(id) => Some(*id),
             _ => None,
         });
-        let mut streams: Vec<StreamId> = sent.collect();
-        streams.sort_unstable();
-        streams.dedup();
-        streams
+        opened.collect()
     }
 
     /// Does all of it again over a connection that has dropped it; whether the target still allows as much.
     pub(super) fn repeat(self, to: &mut Connection) -> bool {
         self.steps.into_iter().all(|step| match step {
-            Early::Opened(dir) => to.open_stream(dir).is_some(),
+            Early::Opened(id) => to.open_stream(id.dir()) == Some(id),
             Early::Sent(id, piece) => send_all(to, id, piece),
             Early::Finished(id) => to.finish(id).is_ok(),
             Early::Reset(id, code) => {

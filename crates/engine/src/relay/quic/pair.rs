@@ -17,7 +17,7 @@ use super::early::EarlyData;
 use crate::clock::monotonic_ns;
 use crate::transport::multiplexer::Link;
 use crate::transport::quic::{
-    Connection, Dir, SharedConnection, StreamAbort, StreamId, StreamRead, stream_id,
+    ClientSide, Connection, Dir, SharedConnection, StreamAbort, StreamId, StreamRead, stream_id,
 };
 
 /// Streams that are told at once at most.
@@ -32,6 +32,10 @@ struct Side {
     is_flushing: bool,
     /// The relay knows that it has ended, or never began.
     is_ended: bool,
+    /// Its peer has refused what it was sent early, and now allows less.
+    allows_less: bool,
+    /// What it began with, if its session is kept.
+    kept: Option<ClientSide>,
 }
 
 /// A client's connection and the one that carries it on.
@@ -135,6 +139,16 @@ impl Pair {
         self.side(end).connection.as_ref()
     }
 
+    /// What the connection to the target begins with, if its session is kept.
+    pub(super) fn set_kept(&mut self, kept: Option<ClientSide>) {
+        self.side_mut(End::Target).kept = kept;
+    }
+
+    /// The same, if the connection came to nothing.
+    pub(super) fn take_unused(&mut self) -> Option<ClientSide> {
+        self.side_mut(End::Target).kept.take().filter(|_| !self.is_established(End::Target))
+    }
+
     pub(super) fn is_established(&self, end: End) -> bool {
         self.side(end).is_established
     }
@@ -148,20 +162,29 @@ impl Pair {
     pub(super) fn handle_established(&mut self, end: End) -> bool {
         self.side_mut(end).is_established = true;
         self.fit_send_window(end);
-        let early = if end == End::Target { self.early.take() } else { None };
-        let refused = early.filter(|_| {
-            self.with(end, |connection| connection.early_was_taken()).is_some_and(|taken| !taken)
-        });
-        let streams = refused.as_ref().map(EarlyData::streams).unwrap_or_default();
-        let goes_on = refused.is_none_or(|early| {
-            self.with(end, |connection| early.repeat(connection)).unwrap_or(true)
-        });
+        if end == End::Target {
+            self.settle_early();
+        }
         self.relay.handle_established(end);
+        !std::mem::take(&mut self.side_mut(end).allows_less)
+    }
+
+    /// Sends a target again what it was sent early and has refused. A turn may do something for the client before it
+    /// comes to the event that the target stands, and the target's streams must be there by then.
+    fn settle_early(&mut self) {
+        let stands = self.with(End::Target, |target| target.is_standing()).unwrap_or(false);
+        let Some(early) = self.early.take_if(|_| stands) else { return };
+        if !self.with(End::Target, |target| target.early_was_refused()).unwrap_or(false) {
+            return;
+        }
+        self.fit_send_window(End::Target);
+        let streams = early.streams();
+        let is_repeated = self.with(End::Target, |target| early.repeat(target)).unwrap_or(false);
+        self.side_mut(End::Target).allows_less = !is_repeated;
         // What the target had no room for before is tried again.
         for stream in streams {
-            self.relay.handle_writable(end, stream.into());
+            self.relay.handle_writable(End::Target, stream.into());
         }
-        goes_on
     }
 
     pub(super) fn handle_streams_opened(&mut self, end: End, dir: Dir) {
@@ -226,7 +249,11 @@ impl Pair {
 
     /// Does what the relay wants done; whether the pair is over then.
     pub(super) fn work(&mut self) -> bool {
-        while let Some(action) = self.relay.poll_action() {
+        self.settle_early();
+        // A target that allows less is broken off when the event comes that it stands.
+        while !self.side(End::Target).allows_less
+            && let Some(action) = self.relay.poll_action()
+        {
             self.perform(action);
         }
         self.relay.is_over()
@@ -251,10 +278,8 @@ impl Pair {
             Action::Open(class) => {
                 let end = class.opener.other();
                 let opened = self.with(end, |one| one.open_stream(dir(class))).flatten();
-                if let Some(early) = self.early.as_mut().filter(|_| end == End::Target)
-                    && opened.is_some()
-                {
-                    early.record_opened(dir(class));
+                if let Some(early) = self.early.as_mut().filter(|_| end == End::Target) {
+                    opened.into_iter().for_each(|id| early.record_opened(id));
                 }
                 self.counts.streams.add(u64::from(opened.is_some()));
                 let opened = opened.map(u64::from);

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use socket2::Socket;
 
+use super::super::tickets::TargetTickets;
 use super::super::{ProxyPlan, QuicSides, Sessions, SideOptions};
 use crate::acceptor::{listen_error, listening_address};
-use crate::control::{SessionCache, Trusts, client_tls, server_tls};
+use crate::control::{SessionCache, SessionFile, Trusts, client_tls, server_tls};
 use crate::error::Error;
 use crate::socket::{connect_datagram, force_datagram_buffers, or_over_v4};
 use crate::transport::quic::{
@@ -95,9 +95,39 @@ pub(in super::super) fn bind(
 
 /// What connections to the target need.
 pub(super) struct FarSide {
-    pub(super) every: ClientSide,
+    every: ClientSide,
+    /// Where the target's tickets are, if early data is sent.
+    tickets: Option<TargetTickets>,
     /// What the one connection needs whose session is kept, until it begins.
-    pub(super) kept: Option<ClientSide>,
+    kept: Option<ClientSide>,
+    /// The session that is kept.
+    session: Option<Arc<SessionFile>>,
+}
+
+impl FarSide {
+    /// What a connection needs whose offer of protocols is the proxy's own.
+    pub(super) fn every(&self) -> &ClientSide {
+        &self.every
+    }
+
+    /// What a connection needs that offers these protocols.
+    pub(super) fn offering(&self, protocols: Vec<Vec<u8>>) -> ClientSide {
+        let tickets = self.tickets.as_ref().map(|tickets| tickets.of(&protocols));
+        self.every.offering(protocols, tickets)
+    }
+
+    /// What the connection needs whose session is kept. It is given back if the target is lost before its
+    /// handshake is done.
+    pub(super) fn take_kept(&mut self) -> Option<ClientSide> {
+        self.kept.take()
+    }
+
+    /// The connection whose session is kept came to nothing: another one has its turn.
+    pub(super) fn give_back(&mut self, kept: ClientSide) {
+        if self.session.as_ref().is_some_and(|session| session.begin_again()) {
+            self.kept = Some(kept);
+        }
+    }
 }
 
 /// The endpoint of the thread of this number: clients come over its socket.
@@ -110,11 +140,14 @@ pub(super) fn endpoint(
     (sides, sessions): (&QuicSides, &Sessions),
     number: u32,
     socket: Socket,
-    tickets: &Resumption,
+    tickets: &TargetTickets,
 ) -> Result<(Endpoint, FarSide), Error> {
-    let alpn = || sides.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+    let alpn =
+        || -> Vec<Vec<u8>> { sides.alpn.iter().map(|name| name.clone().into_bytes()).collect() };
     let ids = ConnectionIds::default().numbered(number);
-    let near = Settings { ids, migrates: true, ..settings(plan, sides) };
+    // A client may wait for the target, whose own limit ends that, and goes on with its handshake after that.
+    let handshake = plan.connect_timeout.saturating_add(Settings::default().handshake);
+    let near = Settings { ids, migrates: true, handshake, ..settings(plan, sides) };
     let far = Settings { ids, keep_alive: Some(KEEP_ALIVE), ..settings(plan, sides) };
     let any_protocol = sides.alpn.is_none();
     let extras = || Extras { transport_close: true, any_protocol, ..Extras::default() };
@@ -132,7 +165,7 @@ pub(super) fn endpoint(
         SessionCache::serve(cache, &mut server);
     }
     if sides.early_data {
-        (client.resumption, client.enable_early_data) = (tickets.clone(), true);
+        (client.resumption, client.enable_early_data) = (tickets.of(&alpn()), true);
     }
     let server = ServerSide::new(Arc::new(server), &near, extras())?;
     let every = ClientSide::new(Arc::new(client), &far, extras())?;
@@ -143,12 +176,18 @@ pub(super) fn endpoint(
         }
         ClientSide::new(Arc::new(tls), &far, Extras { inputs: Some(session.inputs()), ..extras() })
     });
-    let far_side = FarSide { every, kept: kept.transpose()? };
+    let far_side = FarSide {
+        every,
+        tickets: sides.early_data.then(|| tickets.clone()),
+        kept: kept.transpose()?,
+        session: sessions.target.clone(),
+    };
     let endpoint = Endpoint::over(Arc::new(socket), &near, Some(&server))?;
     Ok((endpoint.asking().connecting(far).looking(), far_side))
 }
 
-/// The name that a target is asked for: an address is asked for with no word, and so is a name that TLS can't say.
+/// The name that TLS asks the target for (SNI). If the plan's name is none that TLS can send, it is the target's
+/// address, for which TLS sends no name.
 pub(super) fn server_name(plan: &ProxyPlan, sides: &QuicSides) -> String {
     if ServerName::try_from(sides.target_name.as_str()).is_ok() {
         sides.target_name.clone()

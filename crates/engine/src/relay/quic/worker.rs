@@ -102,24 +102,34 @@ impl Worker {
     pub(in super::super) fn run(mut self) -> io::Result<()> {
         let mut counted = Instant::now();
         while !self.shared.is_stopping() {
-            self.endpoint.send_out()?;
-            if !self.endpoint.is_busy() {
-                self.endpoint.close_ended();
-                self.endpoint.wait(LOOK, None)?;
-            }
-            self.endpoint.take_in()?;
-            while let Some((link, event)) = self.endpoint.poll_event() {
-                self.handle_event(link, event);
-            }
-            self.look_at_connecting();
-            self.look_at_ending();
-            self.look_at_intervals();
+            self.turn()?;
             if counted.elapsed() >= COUNT_EVERY {
                 counted = Instant::now();
                 self.count();
             }
         }
         self.end();
+        Ok(())
+    }
+
+    /// Sends what is to be sent, waits for packets or for some time to pass, and does what comes of them.
+    ///
+    /// # Errors
+    ///
+    /// Where the socket that clients come to fails.
+    pub(in super::super) fn turn(&mut self) -> io::Result<()> {
+        self.endpoint.send_out()?;
+        if !self.endpoint.is_busy() {
+            self.endpoint.close_ended();
+            self.endpoint.wait(LOOK, None)?;
+        }
+        self.endpoint.take_in()?;
+        while let Some((link, event)) = self.endpoint.poll_event() {
+            self.handle_event(link, event);
+        }
+        self.look_at_connecting();
+        self.look_at_ending();
+        self.look_at_intervals();
         Ok(())
     }
 
@@ -247,17 +257,17 @@ impl Worker {
     /// Connects a pair to the target, which gets the client's offer of protocols where the proxy has none of its own.
     fn connect(&mut self, number: usize, protocols: Vec<Vec<u8>>) -> io::Result<()> {
         let target = self.plan.target;
-        let chosen = if self.sides.alpn.is_some() {
-            None
-        } else if protocols.is_empty() && self.far_side.kept.is_some() {
-            // The session that is kept is one without application protocol.
-            self.far_side.kept.take()
-        } else {
-            Some(self.far_side.every.offering(protocols))
-        };
-        let client_side = chosen.as_ref().unwrap_or(&self.far_side.every);
         let socket = target_socket(target, &self.sides.options)?;
         let port = self.endpoint.prepare_outgoing(socket).map_err(io::Error::other)?;
+        let chooses = self.sides.alpn.is_none();
+        // The session that is kept is one without application protocol.
+        let takes_kept = chooses && protocols.is_empty();
+        let kept = if takes_kept { self.far_side.take_kept() } else { None };
+        let offering = (chooses && kept.is_none()).then(|| self.far_side.offering(protocols));
+        if let Some(pair) = self.pair(number) {
+            pair.set_kept(kept.clone());
+        }
+        let client_side = kept.as_ref().or(offering.as_ref()).unwrap_or(self.far_side.every());
         let link = self.endpoint.connect_apart(port, target, &self.target_name, client_side)?;
         self.own(link, number, End::Target);
         self.connecting.push_back((Instant::now() + self.plan.connect_timeout, link));
@@ -312,10 +322,11 @@ impl Worker {
         let fails =
             |pair: &&mut Pair| !pair.is_established(End::Target) && !pair.is_ended(End::Target);
         let Some(pair) = self.pair(number).filter(fails) else { return };
-        let client = pair.client;
+        let (client, kept) = (pair.client, pair.take_unused());
         if let Some(connection) = pair.connection(End::Target) {
             connection.borrow_mut().close(0, b"");
         }
+        kept.into_iter().for_each(|kept| self.far_side.give_back(kept));
         self.counts.failed.add(1);
         self.shared.tell(ProxyEvent::TargetFailed(client, why.clone()));
         self.end_side(number, End::Target, &Ended::Refused(why));
@@ -336,6 +347,7 @@ impl Worker {
     fn handle_closed(&mut self, number: usize, end: End, cause: &Cause) {
         let Some(pair) = self.pair(number) else { return };
         let (stood, client, is_over) = (pair.is_established(end), pair.client, pair.is_ended(end));
+        let has_begun = pair.connection(end).is_some();
         if end == End::Target && !stood {
             let text = format!("the target {} ended the handshake: {cause}", self.plan.target);
             return self.lose_target(number, text);
@@ -352,7 +364,10 @@ impl Worker {
                 code: close.code,
                 reason: close.reason.to_vec(),
             }),
-            (None, io::ErrorKind::TimedOut) => Ended::Silent(format!("{who} stopped answering")),
+            // A client that was never accepted has not been silent: its wait was ended here.
+            (None, io::ErrorKind::TimedOut) if has_begun => {
+                Ended::Silent(format!("{who} stopped answering"))
+            }
             (None, _) => Ended::Failed(format!("{who}: {cause}")),
         };
         let why = match &ended {
@@ -435,7 +450,10 @@ impl Worker {
         let Some(pair) = self.pair(number) else { return };
         let totals = pair.sent_totals();
         self.tell(number, || PairEvent::Forgotten(totals));
-        let Some(pair) = self.pairs.get_mut(number).and_then(Option::take) else { return };
+        let Some(mut pair) = self.pairs.get_mut(number).and_then(Option::take) else { return };
+        if let Some(kept) = pair.take_unused() {
+            self.far_side.give_back(kept);
+        }
         self.vacant.push(number);
         self.counts.open.set(self.counts.open.value().saturating_sub(1));
         for (end, packets) in End::ALL.into_iter().zip(&mut self.packets) {

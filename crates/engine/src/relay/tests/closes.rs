@@ -56,7 +56,7 @@ fn a_client_of_a_target_that_is_down_is_told_so_and_others_go_on() {
     world.connect();
     let close = world.until(|world| world.client.close()).unwrap();
     assert!(refused("refuses connections")(&close), "{close:?}");
-    let event = world.proxy.events().recv_timeout(LIMIT).unwrap();
+    let event = world.proxy.next_event(LIMIT).unwrap();
     assert!(matches!(event, ProxyEvent::TargetFailed(..)), "{event:?}");
     world.client.events.clear();
     world.connect();
@@ -95,7 +95,7 @@ fn a_target_that_falls_silent_amid_a_transfer_is_told_and_closes_its_client() {
     };
     let reason = String::from_utf8_lossy(&close.reason).into_owned();
     assert_eq!((close.frame, close.code, &*reason), (Some(0), 1, "the target stopped answering"));
-    let event = world.proxy.events().recv_timeout(LIMIT).unwrap();
+    let event = world.proxy.next_event(LIMIT).unwrap();
     let ProxyEvent::TargetFailed(_, why) = event else { panic!("{event:?}") };
     assert!(
         why.starts_with("the target 127.0.0.1:") && why.ends_with(" stopped answering"),
@@ -113,9 +113,9 @@ fn a_target_that_is_lost_during_the_handshake_is_counted_once() {
     world.connect();
     // A client that takes its time, while what is sent to the target is refused again and again.
     world.client.turn();
-    let event = world.proxy.events().recv_timeout(LIMIT).unwrap();
+    let event = world.proxy.next_event(LIMIT).unwrap();
     assert!(matches!(event, ProxyEvent::TargetFailed(..)), "{event:?}");
-    assert!(world.proxy.events().recv_timeout(Duration::from_millis(1_500)).is_err());
+    assert!(world.proxy.next_event(Duration::from_millis(1_500)).is_none());
     assert_eq!(world.proxy.totals().failed, 1);
     let close = world.until(|world| world.client.close()).unwrap();
     assert!(refused("refuses connections")(&close), "{close:?}");
@@ -135,7 +135,7 @@ fn the_target_chooses_among_the_protocols_that_a_client_offers() {
     let offering = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect();
     for offered in [&[ALPN][..], &["other", ALPN]] {
         let mut world = World::new(|plan| sides(plan).alpn = None);
-        world.client_side = world.client_side.offering(offering(offered));
+        world.client_side = world.client_side.offering(offering(offered), None);
         let (near, far) = world.established();
         for connection in [near, far] {
             assert_eq!(
@@ -147,7 +147,7 @@ fn the_target_chooses_among_the_protocols_that_a_client_offers() {
     }
     for offered in [&["other"][..], &["other", "another"]] {
         let mut world = World::new(|plan| sides(plan).alpn = None);
-        world.client_side = world.client_side.offering(offering(offered));
+        world.client_side = world.client_side.offering(offering(offered), None);
         world.connect();
         let close = world.until(|world| world.client.close()).unwrap();
         assert_eq!((close.frame, close.code), (Some(0), 2), "{offered:?}");
@@ -165,7 +165,7 @@ fn a_thread_that_fails_is_told_though_nobody_reads_and_lost_events_are_counted()
         stop: Arc::default(),
         admission: Arc::new(Admission::new(1, 1)),
         stock: Stock::new(0),
-        tickets: Resumption::disabled(),
+        tickets: TargetTickets::default(),
         events: sync_channel(1).0,
     };
     let client = plan.target;
@@ -234,4 +234,44 @@ fn a_proxy_that_ends_closes_both_connections() {
         let close = close.unwrap();
         assert_eq!((close.frame, close.code, &*close.reason), (Some(0), 0, &b"the proxy ends"[..]));
     }
+}
+
+#[test]
+fn a_target_may_take_longer_than_a_handshake_otherwise_may() {
+    let (_socket, address) = silent();
+    let mut world = World::new(|plan| {
+        plan.target = address;
+        plan.connect_timeout = Duration::from_millis(10_500);
+        sides(plan).waits_for_target = true;
+    });
+    world.connect();
+    let close = world.until(|world| world.client.close()).unwrap();
+    assert_eq!((close.frame, close.code), (Some(0), 2));
+    let event = world.proxy.next_event(LIMIT).unwrap();
+    let ProxyEvent::TargetFailed(_, why) = event else { panic!("{event:?}") };
+    assert!(why.ends_with("has not answered for 10.5s"), "{why}");
+    assert_eq!(world.proxy.totals().failed, 1);
+}
+
+#[test]
+fn the_last_thread_that_fails_is_told() {
+    let mut plan = plan(SocketAddr::from(([127, 0, 0, 1], 9)));
+    plan.carries = Carries::Tcp;
+    let mut proxy = Proxy::start(&plan).unwrap();
+    // The only sender of events is the thread that fails.
+    let (events, told) = sync_channel(1);
+    proxy.events = told;
+    let shared = Shared {
+        counts: Arc::default(),
+        stop: Arc::default(),
+        admission: Arc::new(Admission::new(1, 1)),
+        stock: Stock::new(0),
+        tickets: TargetTickets::default(),
+        events,
+    };
+    proxy.spawn(&shared, |_shared| Err(Error::Host("no more memory".to_owned()))).unwrap();
+    drop(shared);
+    assert!(proxy.next_event(LIMIT).is_none());
+    let fault = proxy.fault().unwrap();
+    assert!(fault.contains("no more memory"), "{fault}");
 }

@@ -206,6 +206,17 @@ impl Connection {
         self.proto.accepted_0rtt()
     }
 
+    /// Whether the handshake is done and the server has refused what was said before: the connection then has none
+    /// of the streams that were opened.
+    pub(crate) fn early_was_refused(&self) -> bool {
+        self.proto.has_0rtt() && self.is_standing() && !self.proto.accepted_0rtt()
+    }
+
+    /// Whether the handshake is done, and nothing has ended the connection.
+    pub(crate) fn is_standing(&self) -> bool {
+        !self.proto.is_handshaking() && !self.proto.is_closed()
+    }
+
     /// Whether the server has confirmed the handshake (RFC 9001, section 4.1.2): it says so beside the
     /// tickets that it gives.
     pub(crate) fn is_confirmed(&self) -> bool {

@@ -111,7 +111,7 @@ impl Endpoint {
             accepts: accepts.cloned(),
             ports: Ports::default(),
             slots: LinkSlots::default(),
-            half_open: HalfOpen::new(settings.half_open_connections),
+            half_open: HalfOpen::new(settings.half_open_connections, settings.handshake),
             touched: Rc::new(RefCell::new(Vec::new())),
             queue: VecDeque::new(),
             times: BinaryHeap::new(),

@@ -13,6 +13,7 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 use rustls::HandshakeKind;
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic::{
     ClientConnection, Connection, KeyChange, Secrets, ServerConnection, Suite, Version,
@@ -66,10 +67,14 @@ impl ClientCrypto {
         Some(Self { tls, suite: initial_suite()?, extras, log: None })
     }
 
-    /// The same, which offers these application protocols.
-    pub(super) fn offering(&self, protocols: Vec<Vec<u8>>) -> Self {
+    /// The same, which offers these application protocols, and has its tickets elsewhere where that is given.
+    pub(super) fn offering(&self, protocols: Vec<Vec<u8>>, tickets: Option<Resumption>) -> Self {
         let (mut tls, extras) = (Arc::clone(&self.tls), self.extras.clone());
-        Arc::make_mut(&mut tls).alpn_protocols = protocols;
+        let changed = Arc::make_mut(&mut tls);
+        changed.alpn_protocols = protocols;
+        if let Some(tickets) = tickets {
+            changed.resumption = tickets;
+        }
         Self { tls, suite: self.suite, extras, log: self.log.clone() }
     }
 

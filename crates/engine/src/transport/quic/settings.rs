@@ -12,6 +12,7 @@ use quinn_proto::{
     AckFrequencyConfig, ClientConfig, EndpointConfig, IdleTimeout, MtuDiscoveryConfig,
     ServerConfig, TransportConfig, VarInt,
 };
+use rustls::client::Resumption;
 
 mod payload;
 
@@ -36,6 +37,8 @@ pub(super) const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
+/// How long a client's handshake may take, unless told otherwise.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// What a server keeps of one client that it has not decided about, and of all of them over one socket.
 const UNDECIDED_BYTES: u64 = 64 << 10;
 pub(super) const UNDECIDED_TOTAL_BYTES: u64 = 16 << 20;
@@ -142,6 +145,8 @@ pub(crate) struct Settings {
     /// Those whose handshake isn't done. From a quarter on a client has to show its address first; when
     /// there are more, the place that most come from makes room.
     pub(crate) half_open_connections: usize,
+    /// How long a client's handshake may take, a decision of the endpoint's user included.
+    pub(crate) handshake: Duration,
     /// Bytes of the largest UDP payload; `None`: found out, up to what Ethernet carries.
     pub(crate) mtu_bytes: Option<u16>,
     /// Whether streams of a connection send in turns, a packet each. If not, what came first to be sent
@@ -211,6 +216,7 @@ impl Default for Settings {
             streams: FIRST_STREAMS,
             connections: MOST_CONNECTIONS,
             half_open_connections: MOST_CONNECTIONS,
+            handshake: HANDSHAKE,
             mtu_bytes: None,
             turns: true,
             acks: Acknowledging::default(),
@@ -363,9 +369,9 @@ impl ClientSide {
         config
     }
 
-    /// The same, which offers these application protocols.
-    pub(crate) fn offering(&self, protocols: Vec<Vec<u8>>) -> Self {
-        let crypto = Arc::new(self.crypto.offering(protocols));
+    /// The same, which offers these application protocols, and has its tickets elsewhere where that is given.
+    pub(crate) fn offering(&self, protocols: Vec<Vec<u8>>, tickets: Option<Resumption>) -> Self {
+        let crypto = Arc::new(self.crypto.offering(protocols, tickets));
         let config = Self::config_of(&crypto, self.version, self.ids);
         Self { config, crypto, ..self.clone() }
     }

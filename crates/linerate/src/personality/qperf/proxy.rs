@@ -1,8 +1,7 @@
 //! The proxy: it runs until somebody stops it, and prints what happens to each pair of connections.
 
 use std::process;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
 use linerate_engine::relay::{
@@ -44,17 +43,16 @@ pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), 
         narrate(&format!("qperf: listening on {}\n", proxy.address()));
     }
     let printer = Printer { style: Style::of(options), target: plan.target.to_string() };
-    let mut untold = UntoldEvents::default();
+    let (mut untold, mut looked) = (UntoldEvents::default(), Instant::now());
     while !cancel.requested() {
-        match proxy.events().recv_timeout(LOOK) {
-            Ok(event) => printer.tell(&event),
-            Err(RecvTimeoutError::Timeout) => {
-                proxy.save_sessions().iter().for_each(|why| complain(why));
-                narrate(&untold.render(&WORDS, &proxy.totals()));
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::new("the proxy's thread failed"));
-            }
+        if let Some(event) = proxy.next_event(LOOK) {
+            printer.tell(&event);
+        }
+        // Events may come without a pause.
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            proxy.save_sessions().iter().for_each(|why| complain(why));
+            narrate(&untold.render_in_time(looked, &WORDS, &proxy.totals()));
         }
         if let Some(why) = proxy.fault() {
             return Err(Failure::new(why));

@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 use super::undecided::Undecided;
 use crate::acceptor::{Origin, Pending};
 
-/// How long a handshake may take.
-const LIMIT: Duration = Duration::from_secs(10);
-
 /// Accepted connections whose handshake isn't done.
 pub(super) struct HalfOpen {
     /// The place of each in the endpoint, and since when it is there.
     pending: Pending<(usize, Instant)>,
     most: usize,
+    /// How long a handshake may take.
+    limit: Duration,
     /// Clients that the endpoint's user hasn't decided about, where it decides.
     pub(super) undecided: Option<Undecided>,
 }
@@ -31,8 +30,8 @@ pub(super) enum Reply {
 }
 
 impl HalfOpen {
-    pub(super) fn new(most: usize) -> Self {
-        Self { pending: Pending::new(0), most, undecided: None }
+    pub(super) fn new(most: usize, limit: Duration) -> Self {
+        Self { pending: Pending::new(0), most, limit, undecided: None }
     }
 
     /// How to reply to a new client; `shown`: whether its address is validated. A client that is replaced is
@@ -65,7 +64,7 @@ impl HalfOpen {
     /// The place of one that has taken too long, and is forgotten.
     pub(super) fn poll_overdue(&mut self, now: Instant) -> Option<usize> {
         let (number, &(place, since)) = self.pending.iter().next()?;
-        if now.saturating_duration_since(since) < LIMIT {
+        if now.saturating_duration_since(since) < self.limit {
             return None;
         }
         self.remove(number);
@@ -77,13 +76,15 @@ impl HalfOpen {
 mod tests {
     use super::*;
 
+    const LIMIT: Duration = Duration::from_secs(10);
+
     fn from(address: &str) -> SocketAddr {
         SocketAddr::new(address.parse().unwrap(), 4433)
     }
 
     #[test]
     fn a_flood_makes_room_and_is_asked_to_show_its_address() {
-        let (mut half_open, now) = (HalfOpen::new(8), Instant::now());
+        let (mut half_open, now) = (HalfOpen::new(8, LIMIT), Instant::now());
         let (flood, client) = (from("192.0.2.1"), from("192.0.2.2"));
         for place in 0..2 {
             assert_eq!(half_open.reply(flood, false), Reply::Accept);
