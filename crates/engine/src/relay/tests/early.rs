@@ -245,6 +245,10 @@ fn what_comes_in_the_turn_of_a_refusal_is_sent_after_what_was_refused() {
     let first = near.borrow_mut().open_stream(Dir::Bi).unwrap();
     near.borrow_mut().send(first, &[0; 500]).unwrap();
     world.pass_on();
+    // Acknowledgements of the client are read.
+    for _ in 0..PACKETS {
+        world.worker.turn().unwrap();
+    }
     // The proxy reads a packet of each side in a turn, the client's first: one of these comes with the refusal.
     for number in 1..=PACKETS {
         near.borrow_mut().send(first, &[number; 500]).unwrap();
