@@ -3,7 +3,7 @@
 import json
 
 from .curve import Curve
-from .link import RIGHT_ADDRESS, Link, end
+from .link import CONGESTION, RIGHT_ADDRESS, Link, end
 
 INTERVAL_S = 0.1
 # The first window of the proxy's connections: as in the published measurements.
@@ -27,7 +27,7 @@ def download(linerate, folder, row, seconds):
 def quic(link, folder, is_proxied, seconds):
     """qperf over QUIC."""
     pem = str(make_identity(link, folder))
-    server = [link.linerate, "qperf", "-s", "--cc", "cubic", "--listen-addr", "0.0.0.0",
+    server = [link.linerate, "qperf", "-s", "--cc", CONGESTION, "--listen-addr", "0.0.0.0",
               "--listen-port", str(SERVER_PORT), "--tls-cert", pem, "--tls-key", pem]
     link.start("right", server, "starting server")
     port = SERVER_PORT

@@ -33,6 +33,8 @@ queue = '1MB'
 """, "25 ms each way with 5 ms of jitter; 100 Mbit/s and a queue of 1 MB to the client, 15 Mbit/s and 200 kB from it"),
 }
 RIGHT_ADDRESS = "10.77.0.2"
+# The congestion control of all ends, of QUIC and TCP.
+CONGESTION = "cubic"
 # How long a program may take to begin.
 BEGINS_S = 20
 
@@ -64,7 +66,14 @@ class Link:
         words = [self.linerate, "link", str(self.path), "--left", self.left, "--right", self.right,
                  "--json", "--output", str(self.report_path), "--sleep"]
         self.link = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        wait_for_line(self.link.stderr, "the link is up")
+        try:
+            wait_for_line(self.link.stderr, "the link is up")
+            # Otherwise TCP has the host's, which may be another than that of QUIC's ends.
+            for namespace in (self.left, self.right):
+                change_route(namespace, "congctl", CONGESTION)
+        except BaseException:
+            end(self.link)
+            raise
         return self
 
     def __exit__(self, *_):
@@ -89,16 +98,20 @@ class Link:
 
     def set_first_window(self, segments):
         """Has TCP connections from the right begin with so many segments."""
-        shown = subprocess.run(["ip", "netns", "exec", self.right, "ip", "route", "show", "10.77.0.0/24"],
-                               capture_output=True, text=True, check=True).stdout.split("\n")[0].split()
-        change = ["ip", "netns", "exec", self.right, "ip", "route", "change", *without_first_window(shown)]
-        change += ["initcwnd", str(segments)]
-        subprocess.run(change, check=True)
+        change_route(self.right, "initcwnd", str(segments))
 
 
-def without_first_window(route):
-    """The words of a route but `initcwnd` and its value."""
-    return [word for word, before in zip(route, ["", *route]) if "initcwnd" not in (word, before)]
+def change_route(namespace, name, value):
+    """Sets an attribute of the route over the link."""
+    ip = ["ip", "-netns", namespace, "route"]
+    shown = subprocess.run([*ip, "show", "10.77.0.0/24"], capture_output=True, text=True, check=True).stdout
+    route = without_attribute(shown.partition("\n")[0].split(), name)
+    subprocess.run([*ip, "change", *route, name, value], check=True)
+
+
+def without_attribute(route, name):
+    """The words of a route but this attribute and its value."""
+    return [word for word, before in zip(route, ["", *route]) if name not in (word, before)]
 
 
 def wait_for_line(stream, text):
