@@ -3,7 +3,7 @@
 //! The pattern repeats after [`PERIOD_BYTES`], a prime, so that data displaced by any power of two,
 //! by a segment or by a buffer never looks right. It is laid out once, longer than its period by
 //! the longest slice, so that every slice of it is contiguous: sending it costs nothing over
-//! sending anything else, and checking it costs one comparison of memory.
+//! sending anything else, and checking it costs a comparison of memory.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -18,7 +18,7 @@ use crate::page_aligned::PageAligned;
 pub(crate) const PERIOD_BYTES: usize = 16_381;
 /// The same of the pattern that counts: two bytes for each of its numbers.
 const COUNT_PERIOD_BYTES: usize = 1 << 16;
-/// Bytes that are compared at once, so that one part of the pattern serves them all.
+/// Bytes that are compared at once, so that little of the pattern is in the cache beside them.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The pattern in memory.
@@ -98,8 +98,7 @@ impl Pattern {
         &self.bytes[start..start + length]
     }
 
-    /// Whether `bytes` are those that stand at `position`. They are compared in pieces, so that one part of the
-    /// pattern serves them all and stays in the cache.
+    /// Whether `bytes` are those that stand at `position`.
     #[inline]
     pub(crate) fn matches(&self, position: u64, bytes: &[u8]) -> bool {
         let positions = (position..).step_by(PIECE_BYTES);

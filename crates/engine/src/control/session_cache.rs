@@ -35,10 +35,14 @@ struct State {
     sessions: Sessions,
     /// Whether the file has other sessions.
     is_dirty: bool,
+    /// Whether the last write failed.
+    is_stale: bool,
     /// Whether the file's writer is to end.
     ends: bool,
     /// Why the file is not up to date.
     fault: Option<String>,
+    /// Whether a fault was told.
+    is_told: bool,
 }
 
 impl fmt::Debug for SessionCache {
@@ -99,15 +103,21 @@ impl SessionCache {
             let is_idle = |state: &mut State| !state.is_dirty && !state.ends;
             let waited = self.changed.wait_while(self.state(), is_idle);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-            if !std::mem::take(&mut state.is_dirty) {
+            // What could not be written is tried once more at the end.
+            let is_due = state.is_dirty || state.ends && state.is_stale;
+            if !is_due {
                 return;
             }
+            (state.is_dirty, state.is_stale) = (false, false);
+            let is_last = state.ends;
             let bytes = render(&state.sessions);
             drop(state);
-            if let Err(error) = write_secret(&self.path, &bytes) {
-                let path = self.path.display();
-                self.state().fault = Some(format!("can't write the session cache {path}: {error}"));
-            }
+            let written = write_secret(&self.path, &bytes);
+            let mut state = self.state();
+            state.is_stale = written.is_err() && !is_last;
+            let path = self.path.display();
+            state.fault =
+                written.err().map(|error| format!("can't write the session cache {path}: {error}"));
         }
     }
 }
@@ -132,9 +142,11 @@ impl CacheWriter {
         Ok(Self { cache, thread })
     }
 
-    /// Why the file is not up to date, once.
+    /// Why the file is not up to date. Of the first fault that is told once, and of none that follow.
     pub(crate) fn take_fault(&self) -> Option<String> {
-        self.cache.state().fault.take()
+        let mut state = self.cache.state();
+        let fault = state.fault.take()?;
+        (!std::mem::replace(&mut state.is_told, true)).then_some(fault)
     }
 
     /// Brings the file up to date; why it isn't.
@@ -247,5 +259,29 @@ mod tests {
         cache.put(vec![1], vec![2]);
         let fault = writer.finish().unwrap();
         assert!(fault.starts_with("can't write the session cache "), "{fault}");
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_tried_again_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let [kept, away] = ["kept", "away"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&kept).unwrap();
+        let path = kept.join("cache");
+        let cache = SessionCache::open(&path).unwrap();
+        cache.put(vec![1], vec![2]);
+        let writer = CacheWriter::start(&cache).unwrap();
+        while cache.state().is_dirty || std::fs::read(&path).unwrap() == MAGIC {
+            thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::rename(&kept, &away).unwrap();
+        assert_eq!(cache.take(&[1]), Some(vec![2]));
+        let fault = std::iter::repeat_with(|| {
+            thread::sleep(Duration::from_millis(5));
+            writer.take_fault()
+        });
+        assert!(fault.flatten().next().is_some_and(|why| why.starts_with("can't write")));
+        std::fs::rename(&away, &kept).unwrap();
+        assert_eq!(writer.finish(), None);
+        assert_eq!(SessionCache::open(&path).unwrap().get(&[1]), None, "a used session is gone");
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct SessionFile {
     attempts: AtomicU32,
     inputs: &'static Inputs,
     is_saved: AtomicBool,
+    /// Whether it was told that the file can't be written.
+    is_told: AtomicBool,
 }
 
 impl SessionFile {
@@ -65,8 +67,8 @@ impl SessionFile {
         }
         let (known, attempts) = (AtomicU64::new(tickets.inserted()), AtomicU32::new(0));
         let inputs = Inputs::noted();
-        let (path, is_saved) = (path.to_owned(), AtomicBool::new(false));
-        Ok(Self { path, past, tls, tickets, known, attempts, inputs, is_saved })
+        let (path, is_saved, is_told) = (path.to_owned(), false.into(), false.into());
+        Ok(Self { path, past, tls, tickets, known, attempts, inputs, is_saved, is_told })
     }
 
     /// TLS as the one connection of this run speaks it whose ticket is kept.
@@ -95,21 +97,27 @@ impl SessionFile {
         is_whole
     }
 
-    /// Keeps the session for the next run, if there was a new ticket. Further calls do nothing.
+    /// Keeps the session for the next run, if there was a new ticket that isn't kept yet.
     ///
     /// # Errors
     ///
-    /// Where it can't be written, in words.
+    /// Where it can't be written, in words, the first time. Each further call tries again.
     pub(crate) fn save(&self) -> Result<(), String> {
-        let Some(handshake) = self.inputs.handshake() else { return Ok(()) };
+        // A ticket that is counted here came by a handshake that is read below.
         let is_old = self.tickets.inserted() == self.known.load(Ordering::Relaxed);
-        if is_old || self.is_saved.swap(true, Ordering::Relaxed) {
+        if is_old || self.is_saved.load(Ordering::Relaxed) {
             return Ok(());
         }
+        let Some(handshake) = self.inputs.handshake() else { return Ok(()) };
         let past = [&self.past[..], &[handshake]].concat();
-        let written = write_secret(&self.path, &render(&past));
-        written
-            .map_err(|error| format!("can't write the session to {}: {error}", self.path.display()))
+        match write_secret(&self.path, &render(&past)) {
+            Ok(()) => self.is_saved.store(true, Ordering::Relaxed),
+            Err(error) if !self.is_told.swap(true, Ordering::Relaxed) => {
+                return Err(format!("can't write the session to {}: {error}", self.path.display()));
+            }
+            Err(_) => {}
+        }
+        Ok(())
     }
 }
 

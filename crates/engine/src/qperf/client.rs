@@ -76,7 +76,7 @@ pub struct Report {
     /// Events that were dropped because they were not taken in time.
     pub dropped_events: u64,
     /// Why a file that was to be written is not whole.
-    pub file_fault: Option<String>,
+    pub file_faults: Vec<String>,
     /// What this end counted, from the first byte on.
     pub own: EndReport,
 }
@@ -139,9 +139,10 @@ struct Kept {
 
 impl Kept {
     /// Writes what is there to be written; why a file is not whole.
-    fn finish(self) -> Option<String> {
+    fn finish(self) -> Vec<String> {
         let events = self.events.and_then(|events| events.finish().err());
-        events.or(self.session.and_then(|session| session.save().err()))
+        let session = self.session.and_then(|session| session.save().err());
+        events.into_iter().chain(session).collect()
     }
 }
 
@@ -295,7 +296,7 @@ impl<'a> Client<'a> {
         self.endpoint.flush(LAST_WORDS);
         self.endpoint.linger(QUIET, LAST_WORDS);
         let dropped_events = self.teller.dropped;
-        Report { dropped_events, file_fault: self.kept.finish(), ..report }
+        Report { dropped_events, file_faults: self.kept.finish(), ..report }
     }
 
     fn report(&self, total: Counts, ended_ns: u64) -> Report {
@@ -328,7 +329,7 @@ impl<'a> Client<'a> {
             first_byte_ns: self.download.first_byte_ns(),
             lost: self.lost.clone(),
             dropped_events: 0,
-            file_fault: None,
+            file_faults: Vec::new(),
             own,
         }
     }

@@ -10,8 +10,6 @@ use crate::transport::quic::EventLog;
 pub(super) struct Files {
     events: Option<Arc<EventLog>>,
     cache: Option<CacheWriter>,
-    /// Whether a fault of the cache was told.
-    told_cache: bool,
     /// When they are next looked at.
     next_ns: u64,
 }
@@ -20,13 +18,13 @@ impl Files {
     pub(super) fn new(events: Option<Arc<EventLog>>, cache: Option<CacheWriter>) -> Self {
         let is_idle = events.is_none() && cache.is_none();
         let next_ns = if is_idle { u64::MAX } else { 0 };
-        Self { events, cache, told_cache: false, next_ns }
+        Self { events, cache, next_ns }
     }
 
     /// Writes what is there to be written; why a file is not whole. Of each file that is told once.
     pub(super) fn finish(mut self) -> Vec<String> {
         let events = self.write_events();
-        let cache = self.cache.and_then(CacheWriter::finish).filter(|_| !self.told_cache);
+        let cache = self.cache.and_then(CacheWriter::finish);
         events.into_iter().chain(cache).collect()
     }
 
@@ -36,10 +34,7 @@ impl Files {
             return None;
         }
         self.next_ns = now_ns.saturating_add(SECOND_NS);
-        self.write_events().or_else(|| {
-            let fault = self.cache.as_ref()?.take_fault()?;
-            (!std::mem::replace(&mut self.told_cache, true)).then_some(fault)
-        })
+        self.write_events().or_else(|| self.cache.as_ref()?.take_fault())
     }
 
     fn write_events(&mut self) -> Option<String> {

@@ -73,3 +73,16 @@ fn a_client_without_a_server_leaves_a_document_that_says_so() {
     assert_eq!((ended.exit_code, status.outcome), (1, Outcome::Failed));
     assert_eq!(ended.stderr, format!("qperf: {}\n", status.message.unwrap()));
 }
+
+#[test]
+fn a_document_has_the_exit_code_of_a_client_whose_file_could_not_be_written() {
+    let server = Server::start("");
+    let path = server.folder.path().join("run.json");
+    let words = format!("-c 127.0.0.1 -p {} -t 1 --events /dev/full", server.port);
+    let mut client = command(&words, server.folder.path());
+    client.env("LINERATE_RUN_DOCUMENT", &path);
+    let ended = Running::start(client).wait();
+    let status = read(&path).status;
+    assert_eq!((ended.exit_code, status.exit_code), (1, 1));
+    assert_eq!(status.outcome, Outcome::Complete);
+}

@@ -14,7 +14,7 @@ const BUFFER_BYTES: u64 = 65_536;
 const TOTAL_BYTES: u64 = 1 << 30;
 const SEGMENT_BYTES: u32 = 1 << 20;
 const RATE_PERIOD_MS: u64 = 100;
-/// Receives that one call makes. Calls for 256 KiB take a tenth less of the processors than calls for 64 KiB.
+/// Receives that one call makes: calls for 256 KiB take less of the processors than calls for 64 KiB.
 const RECEIVES_AT_ONCE: u32 = 4;
 const DATAGRAM_BYTES: u32 = 1400;
 const UDP_RECEIVE_BUFFER_BYTES: u32 = 1 << 20;

@@ -258,7 +258,7 @@ impl QuicTls {
         let closes = self.extras.transport_close;
         let key: Box<dyn crypto::PacketKey> =
             if self.is_clear { Box::new(ClearPacket) } else { Box::new(key) };
-        let key = self.in_older_words(self.logged(key, PacketKind::Data));
+        let key = self.logged(self.in_older_words(key), PacketKind::Data);
         if closes { Box::new(ClosingPacket(key)) } else { key }
     }
 

@@ -54,9 +54,7 @@ fn measure(
     if report.dropped_events > 0 {
         complain_of_dropped(report.dropped_events);
     }
-    if let Some(why) = &report.file_fault {
-        complain(why);
-    }
+    report.file_faults.iter().for_each(|why| complain(why));
     let failure = lost(&report, &plan.remote.to_string());
     Ok((report, failure))
 }

@@ -56,12 +56,12 @@ pub(super) fn perform(name: &str, words: &[String]) -> u8 {
     if cancel.requested() { exit::INTERRUPTED } else { code }
 }
 
-/// Tells that there was no room for so many lines.
+/// Tells that there was no room for so many lines, and for those that would have followed from them.
 fn complain_of_dropped(count: u64) {
-    narrate(&format!("{NAME}: output was read too slowly: {count} lines are lost\n"));
+    narrate(&format!("{NAME}: output was read too slowly: at least {count} lines are lost\n"));
 }
 
-/// Tells that a file is not whole; the exit code says so, too.
+/// Tells that a file is not whole; a client's exit code says so, too.
 fn complain(why: &str) {
     narrate(&format!("{NAME}: {why}\n"));
     stdout::note_loss();

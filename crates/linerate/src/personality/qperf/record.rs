@@ -17,9 +17,10 @@ use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output;
 use linerate_wire::qperf::Close;
 
-use super::{Failure, NAME, plan};
+use super::{FAILED, Failure, NAME, plan};
 use crate::personality::recorder::{Recorder, ServedDialect, ServerRecorder};
 use crate::personality::run_document::{RunRecord, options_of};
+use crate::personality::stdout;
 use crate::start_time::utc_now_ns;
 
 /// An interval, as the lines have it.
@@ -85,7 +86,8 @@ pub(super) fn finish_client(
     }
     let (outcome, exit_code) = match failure {
         _ if cancel.requested() => (Outcome::Interrupted, exit::INTERRUPTED),
-        None => (Outcome::Complete, 0),
+        // A file or a line that can't be written shows in the exit code, too.
+        None => (Outcome::Complete, stdout::exit_code(0, FAILED)),
         Some(failure) if has_data => (Outcome::Untrustworthy, failure.exit_code),
         Some(failure) => (Outcome::Failed, failure.exit_code),
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::frames::{Ack, Close, Frame, take_frame};
+use super::super::frames::{ACK_FREQUENCY, Ack, Close, Frame, take_frame};
 use super::super::qlog::PacketKind;
 
 /// The lines of one packet, or of what became of others.
@@ -41,8 +41,6 @@ const PLAIN: &[Plain] = &[
     (0x19, ["retire-connection-id-send", "retire-connection-id-receive"], &["sequence"]),
     (0x1e, ["handshake-done-send", "handshake-done-receive"], &[]),
     (0x1f, ["immediate-ack-send", "immediate-ack-receive"], &[]),
-    (0xaf, ["ack-frequency-send", "ack-frequency-receive"],
-     &["sequence", "packet-tolerance", "max-ack-delay", "reordering-threshold"]),
 ];
 
 /// Those that come in two kinds, for streams of both directions and of one.
@@ -204,6 +202,9 @@ impl Lines {
 
     fn record_numbers(&mut self, is_sent: bool, kind: u64, numbers: [u64; 4]) {
         let way = |[sent, received]: [&'static str; 2]| if is_sent { sent } else { received };
+        if kind == ACK_FREQUENCY {
+            return self.record_ack_frequency(is_sent, numbers);
+        }
         if let Some((_, events, names)) = PLAIN.iter().find(|(one, ..)| *one == kind) {
             let values = numbers.into_iter().map(Number);
             let fields: Vec<_> = names.iter().copied().zip(values).collect();
@@ -214,6 +215,21 @@ impl Lines {
             let is_one_way = ("is-unidirectional", Number(u64::from(kind != *first)));
             self.add(way(*events), &[maximum, is_one_way]);
         }
+    }
+
+    /// A request for other acknowledgements, in quicly's words, which are those of draft-ietf-quic-ack-frequency-02: the
+    /// tolerance is one more than the threshold, and a reordering threshold of 0 ignores the order.
+    fn record_ack_frequency(&mut self, is_sent: bool, numbers: [u64; 4]) {
+        let [sequence, threshold, max_ack_delay_us, reordering_threshold] = numbers;
+        let fields = [
+            ("sequence", Number(sequence)),
+            ("packet-tolerance", Number(threshold.saturating_add(1))),
+            ("max-ack-delay", Number(max_ack_delay_us)),
+            ("ignore-order", Number(u64::from(reordering_threshold == 0))),
+            ("ignore-ce", Number(0)),
+        ];
+        let event = if is_sent { "ack-frequency-send" } else { "ack-frequency-receive" };
+        self.add(event, &fields);
     }
 
     /// A piece of a stream: its number, where it begins, how long it is, and whether it is the last.
@@ -299,6 +315,19 @@ mod tests {
         assert_eq!(lines.len(), 3);
         assert!(lines[0].contains("\"ack-block-begin\":7, \"ack-block-end\":10"), "{lines:?}");
         assert!(lines[2].contains("\"type\":\"ack-delay-received\"") && alone, "{lines:?}");
+    }
+
+    #[test]
+    fn requests_for_other_acknowledgements_have_quicly_s_fields() {
+        let head = "\"conn\":3, \"time\":1638358712345";
+        for (threshold, ignores_order) in [(0, 1), (1, 0), (3, 0)] {
+            let (lines, _) = read(false, &[0x40, 0xaf, 5, 9, 25, threshold]);
+            let expected = format!(
+                "{{\"type\":\"ack-frequency-receive\", {head}, \"sequence\":5, \"packet-tolerance\":10, \
+                 \"max-ack-delay\":25, \"ignore-order\":{ignores_order}, \"ignore-ce\":0}}"
+            );
+            assert_eq!(lines, [expected]);
+        }
     }
 
     proptest::proptest! {

@@ -19,7 +19,12 @@ const NUMBERS: &[(u64, &str, &[&str])] = &[
     (
         0xaf,
         "ack_frequency",
-        &["sequence_number", "ack_eliciting_threshold", "requested_max_ack_delay", "reordering"],
+        &[
+            "sequence_number",
+            "ack_eliciting_threshold",
+            "requested_max_ack_delay",
+            "reordering_threshold",
+        ],
     ),
 ];
 
