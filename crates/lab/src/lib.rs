@@ -1,0 +1,1 @@
+//! The lab: plans of many measurements over many hosts, and what carries them out.

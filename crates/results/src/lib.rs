@@ -1,0 +1,1 @@
+//! The store of results: runs, samples and series, with queries and exports.
