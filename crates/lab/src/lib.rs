@@ -1,1 +1,3 @@
 //! The lab: plans of many measurements over many hosts, and what carries them out.
+
+pub mod collect;
