@@ -28,6 +28,7 @@
 //! * [`link`] describes paths to emulate.
 //! * [`summary`] draws the conclusions and judges them.
 //! * [`metric`] lists what is measured.
+//! * [`window`] averages series over windows of time.
 //! * [`schema`] publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or where a result is printed.
@@ -58,6 +59,7 @@ pub mod schema;
 pub mod step;
 pub mod summary;
 pub mod units;
+pub mod window;
 
 pub use dialect::{Dialect, DialectOptions};
 pub use media::Media;
