@@ -145,8 +145,8 @@ impl Spent {
 
 /// Reads the sources of one host at their times.
 ///
-/// The caller waits until [`Collector::next_at_ns`], calls [`Collector::tick`] and sends what that returns. All readings
-/// and the sending belong to one thread, whose processor time is what collecting costs.
+/// The caller waits until [`Collector::next_at_ns`], calls [`Collector::tick`] and sends what that returns. All
+/// readings and the sending belong to one thread, whose processor time is what collecting costs.
 pub struct Collector {
     slots: Vec<Slot>,
     /// Readings a second that were asked for.
@@ -160,8 +160,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Begins at the next moment of UTC that is a whole number of periods, so that all hosts read at the same times as far
-    /// as their clocks agree. `hz` is of a checked [`Request`](super::Request).
+    /// Begins at the next moment of UTC that is a whole number of periods, so that all hosts read at the same times as
+    /// far as their clocks agree. `hz` is of a checked [`Request`](super::Request).
     pub fn new(readers: Vec<Box<dyn Reader>>, hz: f64, clock: &mut dyn Clock) -> Self {
         let now = clock.now();
         let hz = hz.clamp(super::LEAST_HZ, super::MOST_HZ);

@@ -137,8 +137,8 @@ impl Gatherer {
                 notes.push(format!("{name} could not be collected: {reason}"));
             } else if progress.hz < asked_hz {
                 notes.push(format!(
-                    "{name} was read {} times a second at the end instead of {asked_hz}, so that collecting stays under {} % \
-                     of one processor",
+                    "{name} was read {} times a second at the end instead of {asked_hz}, so that collecting stays \
+                     under {} % of one processor",
                     progress.hz,
                     super::BUDGET * 100.0,
                 ));
