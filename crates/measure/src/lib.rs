@@ -29,6 +29,7 @@
 //! * [`metric`] lists what is measured.
 //! * [`matrix`] has the points of a parameter matrix, [`order`] their order, [`threshold`] demands on
 //!   their figures, [`confidence`] how far a mean of few values is from the true one.
+//! * [`window`] averages series over windows of time.
 //! * [`schema`] publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or where a result is printed.
@@ -62,6 +63,7 @@ pub mod step;
 pub mod summary;
 pub mod threshold;
 pub mod units;
+pub mod window;
 
 pub use dialect::{Dialect, DialectOptions};
 pub use media::Media;
