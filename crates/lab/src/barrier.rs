@@ -3,6 +3,7 @@
 use linerate_measure::run::ClockOffset;
 
 use crate::host::HostClock;
+use crate::schedule::Skew;
 
 /// The shortest time between naming a start and the start, nanoseconds.
 pub const LEAST_LEAD_NS: u64 = 50_000_000;
@@ -54,33 +55,17 @@ pub fn lateness(start_utc_ns: i64, started_on_host_ns: i64, clock: HostClock) ->
     Lateness { late_ns: started_ns.saturating_sub(start_utc_ns), bound_ns: clock.offset.bound_ns }
 }
 
-/// How well the hosts of a cell started together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skew {
-    /// The median of the latenesses, nanoseconds.
-    pub p50_ns: i64,
-    /// The latest of 99 in 100, nanoseconds: the latest of all where there are fewer than 100.
-    pub p99_ns: i64,
-    /// The latest, nanoseconds.
-    pub max_ns: i64,
-    /// The latest less the earliest, nanoseconds.
-    pub spread_ns: u64,
-    /// The greatest bound of a clock's offset, nanoseconds.
-    pub bound_ns: u64,
-}
-
-/// Sums latenesses up; none where there are none.
+/// Sums the latenesses of a cell's hosts up; none where there are none. With fewer than 100 hosts the 99th percentile
+/// is the latest.
 pub fn skew(latenesses: &[Lateness]) -> Option<Skew> {
     let mut late_ns: Vec<i64> = latenesses.iter().map(|lateness| lateness.late_ns).collect();
     late_ns.sort_unstable();
     // The nearest rank: the least value that so many of a hundred do not exceed.
     let rank = |percent: usize| late_ns.get((late_ns.len() * percent).div_ceil(100).max(1) - 1);
-    let (first, last) = (*late_ns.first()?, *late_ns.last()?);
     Some(Skew {
         p50_ns: *rank(50)?,
         p99_ns: *rank(99)?,
-        max_ns: last,
-        spread_ns: last.abs_diff(first),
+        max_ns: *late_ns.last()?,
         bound_ns: latenesses.iter().map(|lateness| lateness.bound_ns).max()?,
     })
 }
@@ -111,10 +96,10 @@ mod tests {
         let late = |late_ns| Lateness { late_ns, bound_ns: 3 };
         assert_eq!(skew(&[]), None);
         let all: Vec<_> = (1..=200).rev().map(late).collect();
-        let expected = Skew { p50_ns: 100, p99_ns: 198, max_ns: 200, spread_ns: 199, bound_ns: 3 };
+        let expected = Skew { p50_ns: 100, p99_ns: 198, max_ns: 200, bound_ns: 3 };
         assert_eq!(skew(&all), Some(expected));
         let one = skew(&[late(-4)]).unwrap();
-        assert_eq!((one.p50_ns, one.p99_ns, one.max_ns, one.spread_ns), (-4, -4, -4, 0));
+        assert_eq!((one.p50_ns, one.p99_ns, one.max_ns), (-4, -4, -4));
     }
 
     #[test]

@@ -2,4 +2,7 @@
 
 pub mod agent;
 pub mod barrier;
+pub mod collect;
 pub mod host;
+pub mod plan;
+pub mod schedule;

@@ -7,6 +7,8 @@ use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::run::ClockOffset;
 use serde_json::value::RawValue;
 
+use crate::collect::Request;
+
 use super::message::{AgentHello, FromAgent, OutputStream, StartTask, TaskEnd, ToAgent};
 use super::{
     LEASE_NS, Lease, MAX_LINE_FROM_AGENT, MAX_TASKS, MILLISECOND_NS, Moment, PING_EVERY_NS,
@@ -365,10 +367,10 @@ impl Controller {
         }
     }
 
-    /// Starts the host's collectors anew; without sources they end.
-    pub fn collect(&mut self, sources: Vec<String>, hz: f64) {
+    /// Starts the host's collectors anew, or ends them.
+    pub fn collect(&mut self, request: Option<Request>) {
         if self.stage == Stage::Open {
-            self.send(&ToAgent::Collect { sources, hz });
+            self.send(&ToAgent::Collect { request });
         }
     }
 

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
+use crate::collect::Request;
+
 use super::message::{AgentHello, FromAgent, OutputStream, StartTask, TaskEnd, ToAgent};
 use super::{
     GRACE_NS, LEASE_LIMITS_MS, LEASE_NS, Lease, MAX_LINE_TO_AGENT, MAX_TASKS, MAX_WORDS,
@@ -115,12 +117,10 @@ pub enum Action {
         /// The child.
         task: u32,
     },
-    /// Start the collectors anew.
+    /// Start the collectors anew, or end them.
     Collect {
-        /// Which; none: the collectors end.
-        sources: Vec<String>,
-        /// Readings per second.
-        hz: f64,
+        /// What is collected; none: nothing any more.
+        request: Option<Request>,
     },
 }
 
@@ -310,11 +310,11 @@ impl Agent {
             (_, ToAgent::Stop { task, grace_ms }) => {
                 self.stop(task, u64::from(grace_ms.min(MAX_GRACE_MS)) * MILLISECOND_NS, now);
             }
-            (_, ToAgent::Collect { sources, hz }) => {
-                if !(0.0..=100.0).contains(&hz) || sources.len() > MAX_WORDS {
-                    return self.nonsense("an order to collectors that no agent can follow", now);
+            (_, ToAgent::Collect { request }) => {
+                if let Some(Err(why)) = request.as_ref().map(Request::check) {
+                    return self.nonsense(&format!("an order that can't be followed: {why}"), now);
                 }
-                self.actions.push_back(Action::Collect { sources, hz });
+                self.actions.push_back(Action::Collect { request });
             }
             (_, ToAgent::Bye) => self.end(AgentEnd::Bye, now),
         }
@@ -386,7 +386,7 @@ impl Agent {
         if matches!(end, AgentEnd::Silence { .. } | AgentEnd::Nonsense { .. }) {
             self.send(&FromAgent::Failed { text: end.to_string() });
         }
-        self.actions.push_back(Action::Collect { sources: Vec::new(), hz: 0.0 });
+        self.actions.push_back(Action::Collect { request: None });
         self.actions.extend(self.tasks.keys().map(|&task| Action::Terminate { task }));
         self.stage = Stage::Ending { end, kill_ns: now.monotonic_ns.saturating_add(GRACE_NS) };
         self.end_if_empty();

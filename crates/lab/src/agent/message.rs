@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::collect::Request;
+
 /// What a controller says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -40,12 +42,10 @@ pub enum ToAgent {
         /// Milliseconds from SIGTERM to SIGKILL.
         grace_ms: u32,
     },
-    /// Starts the collectors of the host's counters anew.
+    /// Starts the collectors of the host's counters anew, or ends them.
     Collect {
-        /// Which counters; none: the collectors end.
-        sources: Vec<String>,
-        /// How often, per second.
-        hz: f64,
+        /// What is collected; none: nothing any more.
+        request: Option<Request>,
     },
     /// The last line: the agent ends everything and exits.
     Bye,

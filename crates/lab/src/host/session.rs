@@ -14,6 +14,7 @@ use super::gate::Gate;
 use super::thread::HostThread;
 use super::{HostError, HostErrorKind, NamedHost};
 use crate::agent::{AgentHello, Moment, OutputStream, StartTask, TaskEnd};
+use crate::collect::Request;
 
 /// A host of a session: its place in the list that the session was opened with.
 pub type HostId = usize;
@@ -65,7 +66,7 @@ pub(super) enum Order {
     Start(StartTask),
     Write { task: u32, text: String, end: bool },
     Stop { task: u32, grace_ms: u32 },
-    Collect { sources: Vec<String>, hz: f64 },
+    Collect { request: Option<Request> },
     MeasureClock,
     Bye,
 }
@@ -253,9 +254,9 @@ impl Session {
         self.order(host, Order::Stop { task, grace_ms });
     }
 
-    /// Starts the host's collectors anew; without sources they end.
-    pub fn collect(&self, host: HostId, sources: Vec<String>, hz: f64) {
-        self.order(host, Order::Collect { sources, hz });
+    /// Starts the host's collectors anew, or ends them.
+    pub fn collect(&self, host: HostId, request: Option<Request>) {
+        self.order(host, Order::Collect { request });
     }
 
     /// Measures the host's clock by a burst of round trips; [`HostEventKind::Clock`] answers.

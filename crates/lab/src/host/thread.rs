@@ -183,7 +183,7 @@ impl Conversation<'_> {
                 Order::Start(start) => self.controller.start(start),
                 Order::Write { task, text, end } => self.controller.write(task, text, end),
                 Order::Stop { task, grace_ms } => self.controller.stop(task, grace_ms),
-                Order::Collect { sources, hz } => self.controller.collect(sources, hz),
+                Order::Collect { request } => self.controller.collect(request),
                 Order::MeasureClock => self.controller.measure_clock(now),
                 Order::Bye => self.controller.bye(now),
             }

@@ -20,6 +20,7 @@ use self::child::Child;
 pub use self::child::become_child;
 pub use self::hello::hello;
 use super::{Action, Agent, AgentEnd, AgentHello, MAX_LINE_TO_AGENT, Moment};
+use crate::collect::Request;
 use crate::host::{Lines, Taken};
 
 /// With so much output waiting, bytes, children are not read.
@@ -33,9 +34,8 @@ const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
 /// Readers of the host's counters, which the agent starts, asks and stops.
 pub trait Collectors {
-    /// Starts reading these sources so often per second, in place of what was read before; without sources nothing
-    /// is read.
-    fn begin(&mut self, sources: &[String], hz: f64, now: Moment);
+    /// Starts reading what is asked for, in place of what was read before; none: nothing is read any more.
+    fn begin(&mut self, request: Option<Request>, now: Moment);
 
     /// When [`collect`](Self::collect) has something to do, on the clock that never goes back.
     fn poll_timeout(&self) -> Option<u64>;
@@ -137,7 +137,7 @@ impl AgentProcess {
                     child.signal(rustix::process::Signal::KILL);
                 }
             }
-            Action::Collect { sources, hz } => collectors.begin(&sources, hz, Moment::now()),
+            Action::Collect { request } => collectors.begin(request, Moment::now()),
         }
     }
 
