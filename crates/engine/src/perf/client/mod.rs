@@ -135,7 +135,10 @@ pub fn run_client(
             let spawned = thread::Builder::new()
                 .name(format!("perf {number}"))
                 .spawn_scoped(scope, move || {
-                    guarded(context.stop, |totals| work(plan, context, config, totals))
+                    let totals =
+                        guarded(context.stop, |totals| work(plan, context, config, totals));
+                    counts.time.end();
+                    totals
                 });
             match spawned {
                 Ok(worker) => workers.push(worker),
@@ -226,7 +229,7 @@ fn work(
     config: Arc<ClientConfig>,
     totals: &mut Totals,
 ) -> io::Result<()> {
-    context.counts.begin();
+    context.counts.time.begin();
     match plan.carriage {
         Carriage::Quic(options) => {
             let endpoint = quic::client(&config, plan, context.number, &options)?;
