@@ -132,14 +132,15 @@ pub fn run_client(
             let context =
                 ThreadContext { number, threads, began_ns, ends_ns, stop, stood, counts, sender };
             let config = config.clone();
-            let spawned = thread::Builder::new()
-                .name(format!("perf {number}"))
-                .spawn_scoped(scope, move || {
+            let spawned = thread::Builder::new().name(format!("perf {number}")).spawn_scoped(
+                scope,
+                move || {
                     let totals =
                         guarded(context.stop, |totals| work(plan, context, config, totals));
                     counts.time.end();
                     totals
-                });
+                },
+            );
             match spawned {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
