@@ -46,6 +46,19 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// How the host is reached, for tables and sentences.
     fn describe(&self) -> HostDescription;
 
+    /// Where a client on another host reaches a server on this one that listens on this port, as address
+    /// and port; none: at the address of the plan. Asked once the host is open, before a client starts.
+    ///
+    /// # Errors
+    /// The way there could not be made.
+    fn reach(
+        &self,
+        _port: u16,
+        _client: &HostDescription,
+    ) -> Result<Option<(String, u16)>, HostError> {
+        Ok(None)
+    }
+
     /// SHA-256 that the agent's executable must have, hexadecimal, or none for any.
     fn expected_sha256(&self) -> Option<String> {
         None
@@ -55,9 +68,10 @@ pub trait Host: Send + Sync + fmt::Debug {
 /// How a host is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostDescription {
-    /// `local`, `netns` or `ssh`.
+    /// `local`, `netns`, `ssh` or `kubernetes`.
     pub transport: &'static str,
-    /// The address, or the name of the namespace; empty for this machine.
+    /// The address, the name of the network namespace, or the cluster's namespace and the pod's name; empty for this
+    /// machine.
     pub address: String,
 }
 

@@ -8,7 +8,7 @@ mod host;
 mod topology;
 mod work;
 
-pub use host::{HostSpec, KubernetesHost, SshHost};
+pub use host::{HostSpec, KubernetesHost, SshHost, Via};
 pub use topology::{Crossing, Pair, Placement, Topology, TopologyError};
 pub use work::{Known, Reached, Ready, TaskSpec, Word, Work};
 
