@@ -4,6 +4,7 @@
 mod channel;
 mod error;
 mod gate;
+pub mod kubernetes;
 mod lines;
 mod local;
 mod netns;

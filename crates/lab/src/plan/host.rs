@@ -64,12 +64,6 @@ pub struct KubernetesHost {
     /// The image with linerate as its entry point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// When the image is pulled: `Always`, `IfNotPresent` or `Never`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_pull_policy: Option<String>,
-    /// Names of the Secrets with the registry's credentials.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub image_pull_secrets: Vec<String>,
     /// How clients reach a server in the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<Via>,
@@ -82,17 +76,30 @@ pub struct KubernetesHost {
     /// Whether the pod uses the node's network.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,
-    /// The runtime class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runtime_class: Option<String>,
     /// How long the pod may take until it runs, seconds; absent: 120.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_timeout_s: Option<u32>,
-    /// Members of the pod and of its Service that are passed on as they are: `node_selector`, `affinity`,
-    /// `tolerations`, `resources`, `annotations`, `service_annotations`, `security_context`,
-    /// `container_security_context`, `volumes`, `volume_mounts`.
+    /// Members of the pod and of its Service that are passed on as they are; [`Self::PASSED_ON`] has the names.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub pod: serde_json::Map<String, serde_json::Value>,
+}
+
+impl KubernetesHost {
+    /// The names that [`Self::pod`] may have, with Kubernetes' own for them.
+    pub const PASSED_ON: [(&'static str, &'static str); 12] = [
+        ("affinity", "affinity"),
+        ("annotations", "annotations"),
+        ("container_security_context", "securityContext"),
+        ("image_pull_policy", "imagePullPolicy"),
+        ("image_pull_secrets", "imagePullSecrets"),
+        ("node_selector", "nodeSelector"),
+        ("resources", "resources"),
+        ("runtime_class", "runtimeClassName"),
+        ("security_context", "securityContext"),
+        ("service_annotations", "annotations"),
+        ("tolerations", "tolerations"),
+        ("volumes", "volumes"),
+    ];
 }
 
 /// How clients reach a server in a pod.
