@@ -5,6 +5,7 @@
 //! address and port.
 
 mod host;
+mod pods;
 mod topology;
 mod work;
 

@@ -17,11 +17,8 @@ use super::kubeconfig::{self, Exec, Kubeconfig, Source};
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Bundles of the certificates that a system trusts.
-const SYSTEM_BUNDLES: [&str; 3] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-];
+const SYSTEM_BUNDLES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// Finds the cluster: the named kubeconfig, `KUBECONFIG`, `~/.kube/config`, or what a pod has.
 ///
@@ -65,10 +62,7 @@ fn in_cluster(directory: &Path) -> Option<Kubeconfig> {
         server: format!("https://{host}:{port}"),
         authority: Some(Source::File(directory.join("ca.crt"))),
         namespace: namespace.map_or_else(|_| "default".to_owned(), |n| n.trim().to_owned()),
-        user: kubeconfig::User {
-            token: Some(Source::File(token)),
-            ..kubeconfig::User::default()
-        },
+        user: kubeconfig::User { token: Some(Source::File(token)), ..kubeconfig::User::default() },
     })
 }
 
@@ -215,7 +209,8 @@ fn execute(exec: &Exec) -> Result<Credential, String> {
     }
     let printed: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("the kubeconfig's program {name} printed no JSON: {error}"))?;
-    let word = |name: &str| printed.pointer(&format!("/status/{name}"))?.as_str().map(str::to_owned);
+    let word =
+        |name: &str| printed.pointer(&format!("/status/{name}"))?.as_str().map(str::to_owned);
     let bytes = |name: &str| word(name).map(String::into_bytes);
     let certificate = bytes("clientCertificateData").zip(bytes("clientKeyData"));
     let token = word("token");

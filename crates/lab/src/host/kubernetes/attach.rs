@@ -145,7 +145,9 @@ impl Attached {
     pub(super) fn receive(&mut self) -> Result<Received, ClusterError> {
         let message = match self.socket.read() {
             Ok(message) => message,
-            Err(tungstenite::Error::Io(error)) if would_block(&error) => return Ok(Received::Nothing),
+            Err(tungstenite::Error::Io(error)) if would_block(&error) => {
+                return Ok(Received::Nothing);
+            }
             Err(error) => return Err(unreachable(&error.to_string())),
         };
         Ok(match message {
@@ -207,7 +209,9 @@ fn sort(message: &[u8]) -> Received {
     match message.split_first() {
         Some((&STDOUT, rest)) if !rest.is_empty() => Received::Stdout(rest.to_vec()),
         Some((&STDERR, rest)) if !rest.is_empty() => Received::Stderr(rest.to_vec()),
-        Some((&STATUS, rest)) => Received::Ended(String::from_utf8_lossy(rest).into_owned()),
+        Some((&STATUS, rest)) if !rest.is_empty() => {
+            Received::Ended(String::from_utf8_lossy(rest).into_owned())
+        }
         _ => Received::Other,
     }
 }
@@ -270,7 +274,9 @@ mod tests {
         assert_eq!(sort(b"\x02oh"), Received::Stderr(b"oh".to_vec()));
         assert_eq!(sort(b"\x03{}"), Received::Ended("{}".to_owned()));
         // Each channel begins with an empty message.
-        for nothing in [&b"\x01"[..], b"\x02", b"\x00", b"\x00x", b"\x04{}", b"\xff\x00", b""] {
+        for nothing in
+            [&b"\x01"[..], b"\x02", b"\x00", b"\x00x", b"\x03", b"\x04{}", b"\xff\x00", b""]
+        {
             assert_eq!(sort(nothing), Received::Other);
         }
     }

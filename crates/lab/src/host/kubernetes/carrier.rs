@@ -63,7 +63,8 @@ impl Carrier {
         match self.carry() {
             Ok(()) => {}
             Err(error) => {
-                let _reader_gone = writeln!(self.errors, "{}: {}", error.trouble.sentence(), error.said);
+                let _reader_gone =
+                    writeln!(self.errors, "{}: {}", error.trouble.sentence(), error.said);
                 self.known.lock().unwrap_or_else(PoisonError::into_inner).trouble = Some(error);
             }
         }
@@ -74,7 +75,10 @@ impl Carrier {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).running = Some(running.clone());
         let Some(attached) = self.attach(&running)? else { return Ok(()) };
         let this_machine = |error: io::Error| {
-            ClusterError::new(Trouble::Config, format!("this machine can't hold the channel: {error}"))
+            ClusterError::new(
+                Trouble::Config,
+                format!("this machine can't hold the channel: {error}"),
+            )
         };
         rustix::io::ioctl_fionbio(&self.to_agent, true).map_err(|e| this_machine(e.into()))?;
         rustix::io::ioctl_fionbio(&self.from_agent, true).map_err(|e| this_machine(e.into()))?;
@@ -259,7 +263,8 @@ impl Flow<'_> {
         if let (Some(input), true) = (&self.input, self.is_flushed) {
             files.push(PollFd::new(&**input, PollFlags::IN));
         }
-        let wants_room = if self.undelivered.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        let wants_room =
+            if self.undelivered.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         files.push(PollFd::new(&*self.output, wants_room));
         let timeout = Timespec { tv_sec: 1, tv_nsec: 0 };
         match poll(&mut files, Some(&timeout)) {

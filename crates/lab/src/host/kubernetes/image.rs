@@ -16,6 +16,38 @@ const BLOCK: usize = 512;
 /// Where the program is in the image.
 pub const PROGRAM: &str = "linerate";
 
+/// The architecture that an executable was built for, as Rust names it, if it runs in an image that has nothing else.
+///
+/// # Errors
+/// A sentence: no executable of Linux, or one that needs libraries.
+pub fn architecture_of(binary: &[u8]) -> Result<&'static str, String> {
+    // ELF64, least significant byte first (elf(5)): the only kind that linerate is built as.
+    if binary.get(..6) != Some(b"\x7fELF\x02\x01") {
+        return Err("is no executable of 64-bit Linux".to_owned());
+    }
+    let number = |at: usize, size: usize| {
+        let bytes = binary.get(at..at.checked_add(size)?)?;
+        Some(bytes.iter().rev().fold(0_usize, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    let arch = match number(18, 2) {
+        Some(62) => "x86_64",
+        Some(183) => "aarch64",
+        Some(243) => "riscv64",
+        _ => return Err("was built for an architecture that images don't name here".to_owned()),
+    };
+    let headers = number(32, 8).zip(number(54, 2)).zip(number(56, 2));
+    let Some(((begin, size), count)) = headers else { return Err("is cut off".to_owned()) };
+    // PT_INTERP names the program that loads the libraries.
+    let is_loader = |place: usize| {
+        let at = place.checked_mul(size).and_then(|offset| offset.checked_add(begin));
+        at.and_then(|at| number(at, 4)) == Some(3)
+    };
+    if (0..count).any(is_loader) {
+        return Err("needs the libraries of this system, and an image has none".to_owned());
+    }
+    Ok(arch)
+}
+
 /// Writes an image of a static binary, the same bytes for the same binary. `arch` is Rust's name for it, `name` what
 /// the image is called where it is loaded.
 ///
@@ -193,7 +225,10 @@ mod tests {
         let manifest = json(&blob(&index["manifests"][0]["digest"]));
         let docker = json(&all["manifest.json"]);
         assert_eq!(docker[0]["RepoTags"][0], "registry/linerate:1.0");
-        assert_eq!(index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"], "1.0");
+        assert_eq!(
+            index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"],
+            "1.0"
+        );
         let config = json(&blob(&manifest["config"]["digest"]));
         assert_eq!(config["architecture"], "amd64");
         assert_eq!(config["config"]["User"], USER);
@@ -205,6 +240,24 @@ mod tests {
         let diff_id = config["rootfs"]["diff_ids"][0].as_str().unwrap();
         assert_eq!(diff_id, format!("sha256:{}", sha256(&layer)));
         assert_eq!(files(&layer)[PROGRAM], b"\x7fELF binary");
+    }
+
+    #[test]
+    fn executables_that_need_libraries_are_told_apart() {
+        let mut elf = vec![0_u8; 64 + 2 * 56];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (elf[18], elf[32], elf[54], elf[56]) = (62, 64, 56, 2);
+        assert_eq!(architecture_of(&elf), Ok("x86_64"));
+        elf[18] = 183;
+        assert_eq!(architecture_of(&elf), Ok("aarch64"));
+        elf[64 + 56] = 3;
+        assert!(architecture_of(&elf).unwrap_err().contains("libraries"));
+        elf[18] = 1;
+        assert!(architecture_of(&elf).unwrap_err().contains("architecture"));
+        for end in 0..elf.len() {
+            let _refused = architecture_of(&elf[..end]);
+        }
+        assert!(architecture_of(b"#!/bin/sh").is_err());
     }
 
     #[test]

@@ -144,8 +144,7 @@ fn read_user(path: &Path, user: &Value) -> Result<User, String> {
 fn read_exec(path: &Path, exec: &Value) -> Result<Exec, String> {
     let command = word(exec, "command").ok_or("has an exec without command")?;
     let api_version = word(exec, "apiVersion").unwrap_or_default();
-    let known =
-        ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
+    let known = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
     if !known.contains(&api_version.as_str()) {
         return Err(format!("has an exec of apiVersion '{api_version}': {} is known", known[0]));
     }
@@ -172,7 +171,9 @@ fn source(path: &Path, value: &Value, name: &str) -> Result<Option<Source>, Stri
             .map_err(|error| format!("has a {data_name} that is no base64: {error}"))?;
         return Ok(Some(Source::Data(bytes)));
     }
-    Ok(word(value, name).filter(|file| !file.is_empty()).map(|file| Source::File(beside(path, &file))))
+    Ok(word(value, name)
+        .filter(|file| !file.is_empty())
+        .map(|file| Source::File(beside(path, &file))))
 }
 
 /// Relative paths are relative to the kubeconfig's directory.
@@ -237,9 +238,9 @@ fn json(node: &Yaml<'_>, depth: usize) -> Result<Value, String> {
         return Err("is nested too deeply".to_owned());
     }
     Ok(match node {
-        Yaml::Sequence(items) => Value::Array(
-            items.iter().map(|item| json(item, depth + 1)).collect::<Result<_, _>>()?,
-        ),
+        Yaml::Sequence(items) => {
+            Value::Array(items.iter().map(|item| json(item, depth + 1)).collect::<Result<_, _>>()?)
+        }
         Yaml::Mapping(entries) => {
             let mut object = Map::new();
             for (key, value) in entries {

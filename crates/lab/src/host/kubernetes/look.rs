@@ -53,7 +53,9 @@ pub(super) fn look(pod: &Value) -> Look {
         "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
             return doomed(Trouble::Image, said);
         }
-        "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError"
+        "CreateContainerConfigError"
+        | "CreateContainerError"
+        | "RunContainerError"
         | "CrashLoopBackOff" => return doomed(Trouble::NotStarted, said),
         _ => {}
     }
@@ -64,9 +66,7 @@ pub(super) fn look(pod: &Value) -> Look {
             && condition["reason"] == "Unschedulable"
     });
     match unscheduled {
-        Some(condition) => {
-            Look::Unschedulable(format!("{name}: {}", text(&condition["message"])))
-        }
+        Some(condition) => Look::Unschedulable(format!("{name}: {}", text(&condition["message"]))),
         None if reason.is_empty() => Look::Waits(format!("{name}: {}", text(&status["phase"]))),
         None => Look::Waits(said),
     }

@@ -15,6 +15,10 @@ mod objects;
 mod pods;
 mod rest;
 pub mod roles;
+#[cfg(test)]
+mod stand_in;
+#[cfg(test)]
+mod tests;
 mod trouble;
 
 use std::collections::BTreeMap;
@@ -61,7 +65,11 @@ pub struct PodHost {
 ///
 /// # Errors
 /// The cluster is not known: no kubeconfig, no such context.
-pub fn pods(run: &str, wanted: &[WantedPod], deadline_s: u64) -> Result<Vec<NamedHost>, ClusterError> {
+pub fn pods(
+    run: &str,
+    wanted: &[WantedPod],
+    deadline_s: u64,
+) -> Result<Vec<NamedHost>, ClusterError> {
     // The pods of one namespace are made and removed together.
     let mut namespaces: BTreeMap<(Option<String>, Option<String>, Option<String>), Vec<usize>> =
         BTreeMap::new();
@@ -196,9 +204,10 @@ impl Host for PodHost {
             (false, false) => Via::NodePort,
         };
         let via = host.and_then(|host| host.via).unwrap_or(usual);
-        let reached = self.pods.0.reach(self.place, &running, port, via).map_err(|error| {
-            HostError::new(HostErrorKind::Cluster(error.trouble), &error.said)
-        })?;
+        let reached =
+            self.pods.0.reach(self.place, &running, port, via).map_err(|error| {
+                HostError::new(HostErrorKind::Cluster(error.trouble), &error.said)
+            })?;
         Ok(Some(reached))
     }
 }

@@ -114,9 +114,8 @@ impl Pods {
             group.name, place.index
         );
         let path = format!("{}?{selector}", self.core_path("pods"));
-        let patience = Duration::from_secs(u64::from(
-            group.host.start_timeout_s.unwrap_or(START_TIMEOUT_S),
-        ));
+        let patience =
+            Duration::from_secs(u64::from(group.host.start_timeout_s.unwrap_or(START_TIMEOUT_S)));
         let began = Instant::now();
         let mut wait = Wait { look: Look::Waits(String::new()), unschedulable_since: None };
         while !watcher.is_gone() {

@@ -114,12 +114,7 @@ impl Client {
         self.request(method, path, body).map_err(|failure| failure.error)
     }
 
-    fn request(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, Failure> {
+    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -207,10 +202,12 @@ impl Client {
             None => request.body(()).map_err(ureq::Error::from).and_then(|request| {
                 agent.run(agent.configure_request(request).timeout_global(Some(timeout)).build())
             }),
-            Some(body) => request.body(body.to_string()).map_err(ureq::Error::from).and_then(|request| {
-                let request = agent.configure_request(request).timeout_global(Some(timeout));
-                agent.run(request.allow_non_standard_methods(true).build())
-            }),
+            Some(body) => {
+                request.body(body.to_string()).map_err(ureq::Error::from).and_then(|request| {
+                    let request = agent.configure_request(request).timeout_global(Some(timeout));
+                    agent.run(request.allow_non_standard_methods(true).build())
+                })
+            }
         };
         let answer = answer.map_err(|error| Failure::transport(&error))?;
         match answer.status().as_u16() {
@@ -294,7 +291,8 @@ impl Failure {
     fn refused(status: u16, mut answer: Response<Body>) -> Self {
         let after = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok());
         let pause = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        let text = answer.body_mut().with_config().limit(MAX_ANSWER).lossy_utf8(true).read_to_string();
+        let text =
+            answer.body_mut().with_config().limit(MAX_ANSWER).lossy_utf8(true).read_to_string();
         let said = said(status, &text.unwrap_or_default());
         Self {
             status,

@@ -114,7 +114,11 @@ pub fn permissions(client: &Client, namespace: &str) -> Result<Vec<Permission>, 
 ///
 /// # Errors
 /// What the server has against the Job.
-pub fn try_job(client: &Client, namespace: &str, host: &KubernetesHost) -> Result<(), ClusterError> {
+pub fn try_job(
+    client: &Client,
+    namespace: &str,
+    host: &KubernetesHost,
+) -> Result<(), ClusterError> {
     let group = Group {
         name: "linerate-check".to_owned(),
         run: "check".to_owned(),
@@ -124,7 +128,8 @@ pub fn try_job(client: &Client, namespace: &str, host: &KubernetesHost) -> Resul
         host_ports: Vec::new(),
         deadline_s: 60,
     };
-    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs?dryRun=All&fieldValidation=Strict");
+    let path =
+        format!("/apis/batch/v1/namespaces/{namespace}/jobs?dryRun=All&fieldValidation=Strict");
     client.ask(Method::Post, &path, Some(&group.job())).map(drop)
 }
 
