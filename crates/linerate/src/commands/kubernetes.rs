@@ -104,6 +104,9 @@ fn check_cluster(args: &KubernetesArgs, check: &CheckArgs) -> Result<u8, Failure
 }
 
 fn remove_left(args: &KubernetesArgs, clean: &CleanArgs) -> Result<u8, Failure> {
+    if clean.run.as_deref() == Some("") {
+        return Err(Failure::usage("--run is empty: name a run, or give --all"));
+    }
     let (client, namespace) = cluster_of(args)?;
     let left = roles::left(&client, &namespace, None)?;
     let wanted = clean.run.as_deref().unwrap_or_default();

@@ -188,6 +188,11 @@ impl Host for PodHost {
         HostDescription { transport: "kubernetes", address }
     }
 
+    /// The image says which linerate it is; agents agree on a version of their protocol.
+    fn accepts(&self, _sha256: &str) -> bool {
+        true
+    }
+
     /// Clients in the cluster reach a pod by its address, those outside by a port of its node, if the plan
     /// says nothing else.
     fn reach(

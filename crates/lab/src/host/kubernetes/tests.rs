@@ -42,7 +42,7 @@ fn agent() -> Container {
             file(input.into()),
             file(output.into()),
         );
-        process.run(&mut NoCollectors).unwrap();
+        process.run(&mut NoCollectors, &AtomicBool::new(false)).unwrap();
     });
     (Box::new(stdin), Box::new(stdout))
 }
