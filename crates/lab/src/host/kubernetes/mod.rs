@@ -71,12 +71,10 @@ pub fn pods(
     deadline_s: u64,
 ) -> Result<Vec<NamedHost>, ClusterError> {
     // The pods of one namespace are made and removed together.
-    let mut namespaces: BTreeMap<(Option<String>, Option<String>, Option<String>), Vec<usize>> =
-        BTreeMap::new();
+    let mut namespaces: BTreeMap<[&Option<String>; 3], Vec<usize>> = BTreeMap::new();
     for (place, pod) in wanted.iter().enumerate() {
-        let host = &pod.host;
-        let key = (host.kubeconfig.clone(), host.context.clone(), host.namespace.clone());
-        namespaces.entry(key).or_default().push(place);
+        let KubernetesHost { kubeconfig, context, namespace, .. } = &pod.host;
+        namespaces.entry([kubeconfig, context, namespace]).or_default().push(place);
     }
     let mut hosts: Vec<(usize, NamedHost)> = Vec::with_capacity(wanted.len());
     for members in namespaces.values() {

@@ -380,7 +380,7 @@ fn peek_head(stream: &TcpStream) -> Option<String> {
         let count = stream.peek(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes[..count]);
         match text.find("\r\n\r\n") {
-            Some(end) => return Some(text[..end + 4].to_owned()),
+            Some(end) => return text.get(..end + 4).map(str::to_owned),
             None if count == 0 => return None,
             None => thread::sleep(Duration::from_millis(2)),
         }
