@@ -61,7 +61,7 @@ pub struct KubernetesHost {
     /// The node that the pod runs on; absent: whichever the scheduler chooses, pods of one role spread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The image with linerate as its entry point.
+    /// The image with linerate as its entry point; absent: [`Self::IMAGE`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// How clients reach a server in the pod.
@@ -85,6 +85,9 @@ pub struct KubernetesHost {
 }
 
 impl KubernetesHost {
+    /// What `linerate image` calls an image, and what pods have where the plan names none.
+    pub const IMAGE: &'static str = concat!("localhost/linerate:", env!("CARGO_PKG_VERSION"));
+
     /// The names that [`Self::pod`] may have, with Kubernetes' own for them.
     pub const PASSED_ON: [(&'static str, &'static str); 12] = [
         ("affinity", "affinity"),

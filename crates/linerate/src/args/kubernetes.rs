@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use linerate_lab::plan::KubernetesHost;
 
 /// The flags of `kubernetes`.
 #[derive(Args, Debug)]
@@ -53,7 +54,7 @@ pub struct ManifestArgs {
   linerate kubernetes check --image registry.example/linerate:1")]
 pub struct CheckArgs {
     /// The image of the pod that the API server looks at
-    #[arg(long, value_name = "IMAGE", default_value = "linerate")]
+    #[arg(long, value_name = "IMAGE", default_value = KubernetesHost::IMAGE)]
     pub image: String,
     /// Print a JSON document
     #[arg(long)]
@@ -87,7 +88,7 @@ pub struct ImageArgs {
     #[arg(long, short = 'o', value_name = "FILE")]
     pub output: PathBuf,
     /// What the image is called where it is loaded
-    #[arg(long, value_name = "NAME", default_value = concat!("localhost/linerate:", env!("CARGO_PKG_VERSION")))]
+    #[arg(long, value_name = "NAME", default_value = KubernetesHost::IMAGE)]
     pub name: String,
     /// The static executable of linerate [default: this one]
     #[arg(long, value_name = "FILE")]

@@ -27,7 +27,7 @@ const SILENT: Duration = Duration::from_secs(2);
 
 /// What is known of a pod, for its host.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct PodState {
     pub(super) running: Option<Running>,
     pub(super) trouble: Option<ClusterError>,
     /// The cluster's last word while the pod is awaited.
@@ -38,7 +38,7 @@ pub(super) struct Known {
 pub(super) struct Carrier {
     pub(super) pods: Arc<Pods>,
     pub(super) place: Place,
-    pub(super) known: Arc<Mutex<Known>>,
+    pub(super) known: Arc<Mutex<PodState>>,
     pub(super) to_agent: PipeReader,
     pub(super) from_agent: PipeWriter,
     pub(super) errors: PipeWriter,

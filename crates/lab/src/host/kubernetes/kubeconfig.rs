@@ -295,7 +295,7 @@ users:
 "#;
 
     fn files(text: &str) -> Vec<(PathBuf, String)> {
-        vec![("/home/me/.kube/config".into(), text.to_owned())]
+        vec![("/etc/kube/config".into(), text.to_owned())]
     }
 
     #[test]
@@ -306,14 +306,14 @@ users:
         assert_eq!(read.authority, Some(Source::Data(b"hallo".to_vec())));
         let (certificate, key) = read.user.certificate.unwrap();
         assert_eq!(certificate, Source::Data(b"c".to_vec()));
-        assert_eq!(key, Source::File("/home/me/.kube/key.pem".into()));
+        assert_eq!(key, Source::File("/etc/kube/key.pem".into()));
     }
 
     #[test]
     fn a_named_context_with_a_plugin_is_read() {
         let read = parse(&files(TWO), Some("other")).unwrap();
         assert_eq!(read.namespace, "default");
-        assert_eq!(read.authority, Some(Source::File("/home/me/.kube/ca.pem".into())));
+        assert_eq!(read.authority, Some(Source::File("/etc/kube/ca.pem".into())));
         let exec = read.user.exec.unwrap();
         assert_eq!(exec.command, Path::new("get-token"));
         assert_eq!(exec.args, ["--region", "1"]);

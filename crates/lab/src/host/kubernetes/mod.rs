@@ -32,7 +32,7 @@ pub use kubeconfig::{Exec, Kubeconfig, Source, User, parse};
 pub use rest::Client;
 pub use trouble::{ClusterError, Trouble};
 
-use self::carrier::{Carrier, Known};
+use self::carrier::{Carrier, PodState};
 use self::objects::Group;
 use self::pods::{Place, Pods, Removal};
 use super::{Channel, Host, HostDescription, HostError, HostErrorKind, LastWords, NamedHost};
@@ -57,7 +57,7 @@ pub struct PodHost {
     pods: Arc<Removal>,
     place: Place,
     name: String,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<PodState>>,
 }
 
 /// The hosts of a run's pods, in the order in which they were wanted. `run` is the run's id, after which
@@ -131,7 +131,7 @@ fn job_name(run: &str, role: &str, number: usize) -> String {
 }
 
 impl PodHost {
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, PodState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

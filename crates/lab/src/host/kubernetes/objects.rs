@@ -130,7 +130,7 @@ impl Group {
     fn container(&self) -> Value {
         let mut container = json!({
             "name": CONTAINER,
-            "image": self.host.image,
+            "image": self.host.image.as_deref().unwrap_or(KubernetesHost::IMAGE),
             "args": ["agent"],
             "stdin": true,
             "stdinOnce": true,

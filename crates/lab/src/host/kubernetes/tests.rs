@@ -364,8 +364,83 @@ fn pods_are_restricted_unless_the_plan_says_otherwise() {
     }
 }
 
+/// Members of Kubernetes' own schemas (OpenAPI of batch/v1 and v1, 1.34) that linerate uses.
+const MEMBERS: [(&str, &[&str]); 5] = [
+    (
+        "/spec",
+        &[
+            "activeDeadlineSeconds",
+            "backoffLimit",
+            "completionMode",
+            "completions",
+            "parallelism",
+            "template",
+            "ttlSecondsAfterFinished",
+        ],
+    ),
+    (
+        "/spec/template/spec",
+        &[
+            "affinity",
+            "automountServiceAccountToken",
+            "containers",
+            "dnsPolicy",
+            "enableServiceLinks",
+            "hostNetwork",
+            "imagePullSecrets",
+            "nodeSelector",
+            "restartPolicy",
+            "runtimeClassName",
+            "securityContext",
+            "terminationGracePeriodSeconds",
+            "tolerations",
+            "topologySpreadConstraints",
+            "volumes",
+        ],
+    ),
+    (
+        "/spec/template/spec/containers/0",
+        &[
+            "args",
+            "env",
+            "image",
+            "imagePullPolicy",
+            "name",
+            "ports",
+            "resources",
+            "securityContext",
+            "stdin",
+            "stdinOnce",
+            "volumeMounts",
+        ],
+    ),
+    (
+        "/spec/template/spec/containers/0/securityContext",
+        &["allowPrivilegeEscalation", "capabilities", "readOnlyRootFilesystem"],
+    ),
+    (
+        "/spec/template/spec/topologySpreadConstraints/0",
+        &["labelSelector", "maxSkew", "topologyKey", "whenUnsatisfiable"],
+    ),
+];
+
 #[test]
-fn members_of_the_plan_are_passed_on() {
+fn members_of_a_job_are_those_of_the_schemas() {
+    for job in [job_with(KubernetesHost::default()), job_with(host_with_everything())] {
+        for (path, known) in MEMBERS {
+            let Some(object) = job.pointer(path) else { continue };
+            for name in object.as_object().unwrap().keys() {
+                assert!(known.contains(&name.as_str()), "{path}/{name}");
+            }
+        }
+        for count in ["completions", "parallelism", "activeDeadlineSeconds"] {
+            assert!(job["spec"][count].is_u64(), "{count}");
+        }
+        assert!(job.pointer("/spec/template/spec/containers/0/image").unwrap().is_string());
+    }
+}
+
+fn host_with_everything() -> KubernetesHost {
     let pod = json!({
         "node_selector": { "zone": "a" },
         "tolerations": [{ "operator": "Exists" }],
@@ -380,13 +455,17 @@ fn members_of_the_plan_are_passed_on() {
         "volumes": [{ "name": "huge", "volume": { "emptyDir": { "medium": "HugePages" } },
                       "mount": { "mountPath": "/dev/hugepages" } }],
     });
-    let host = KubernetesHost {
+    KubernetesHost {
         node: Some("w1".into()),
         host_network: true,
         pod: pod.as_object().unwrap().clone(),
         ..KubernetesHost::default()
-    };
-    let job = job_with(host);
+    }
+}
+
+#[test]
+fn members_of_the_plan_are_passed_on() {
+    let job = job_with(host_with_everything());
     let template = &job["spec"]["template"];
     let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
     assert_eq!(template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"], "sriov");
