@@ -20,6 +20,7 @@
 //! * [`datagram`] counts what became of numbered datagrams.
 //! * [`media`] counts what became of the frames that datagrams make up.
 //! * [`clock_offset`] compares two clocks.
+//! * [`collected`] names what is read from a host's kernel beside a test.
 //! * [`fairness`] compares flows.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`dialect`] has what only another tool's test has.
@@ -41,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock_offset;
+pub mod collected;
 pub mod confidence;
 pub mod datagram;
 pub mod dialect;
