@@ -25,6 +25,8 @@ use linerate_measure::order::Order;
 use linerate_measure::threshold::Threshold;
 use serde::{Deserialize, Serialize};
 
+use crate::collect::Request;
+
 /// What is to be measured, with nothing left to look up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -43,8 +45,8 @@ pub struct Plan {
     /// How the cells follow each other.
     pub schedule: Schedule,
     /// What hosts count beside the tests.
-    #[serde(default)]
-    pub collect: Collect,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collect: Option<Request>,
     /// The points of the matrix, in its order.
     pub points: Vec<Point>,
 }
@@ -71,6 +73,13 @@ pub struct Point {
 }
 
 impl Point {
+    /// The workload and the values, for people.
+    pub fn describe(&self) -> String {
+        let settings = self.iteration.settings.iter();
+        let settings = settings.map(|one| format!(" {}={}", one.name, one.value));
+        format!("{}{}", self.workload, settings.collect::<String>())
+    }
+
     /// The command lines of a pair by its place in [`Plan::pairs`].
     pub fn work_of(&self, place: usize) -> Option<&Work> {
         match self.work.as_slice() {
@@ -125,15 +134,6 @@ pub enum OnHostLoss {
     Stop,
     /// The pairs without the host go on.
     Continue,
-}
-
-/// What hosts count beside the tests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Collect {
-    /// How often per second.
-    pub hz: f64,
-    /// Which counters; none: nothing is collected.
-    pub sources: Vec<String>,
 }
 
 /// What is wrong with a plan: the field, and a clause with its value and the way out.

@@ -8,9 +8,11 @@ use linerate_measure::order::Order;
 use linerate_measure::plan::Notation;
 use linerate_measure::units::{parse_duration, render_duration_ns};
 
+use crate::collect::{LEAST_HZ, MOST_HZ, Request, Source};
+
 use super::node::{Fields, Node, read_words, suggest};
 use super::workloads::Workloads;
-use super::{Collect, OnHostLoss, Plan, PlanError, Point, Schedule};
+use super::{OnHostLoss, Plan, PlanError, Point, Schedule};
 
 /// The longest text of a plan.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;
@@ -129,15 +131,25 @@ fn read_schedule(node: Option<Node>) -> Result<Schedule, PlanError> {
     Ok(schedule)
 }
 
-fn read_collect(node: Option<Node>) -> Result<Collect, PlanError> {
-    let Some(node) = node else { return Ok(Collect::default()) };
+fn read_collect(node: Option<Node>) -> Result<Option<Request>, PlanError> {
+    let Some(node) = node else { return Ok(None) };
     let mut fields = Fields::new("collect", node)?;
     let word = fields.word("hz")?.unwrap_or_else(|| "1".to_owned());
-    let hz = word.parse().ok().filter(|hz: &f64| (0.1..=10.0).contains(hz));
-    let hz = hz.ok_or_else(|| fields.fault("hz", format!("is {word}: give 0.1 to 10")))?;
-    let sources = fields.words("sources")?.unwrap_or_default();
+    let why = format!("is {word}: give a number from {LEAST_HZ} to {MOST_HZ}");
+    let hz = word.parse().map_err(|_| fields.fault("hz", why))?;
+    let known: Vec<String> = Source::ALL.iter().map(|one| one.name().to_owned()).collect();
+    let mut sources = Vec::new();
+    for name in fields.words("sources")?.unwrap_or_else(|| known.clone()) {
+        let source = Source::from_name(&name);
+        sources.push(source.ok_or_else(|| {
+            fields.fault("sources", format!("has {name}: {}", suggest(&name, &known)))
+        })?);
+    }
+    let interfaces = fields.words("interfaces")?.unwrap_or_default();
     fields.finish()?;
-    Ok(Collect { hz, sources })
+    let request = Request { sources, hz, interfaces };
+    request.check().map_err(|why| PlanError::new("collect", why))?;
+    Ok(Some(request))
 }
 
 /// Whether there are not too many cells, and the budget holds a round of them.
