@@ -26,13 +26,13 @@ impl Observed {
 
     /// One figure of all pairs: what adds up over flows or directions is added, of anything else the worst pair counts.
     /// Absent unless each pair has it.
-    pub fn figure(&self, threshold: &Threshold) -> Option<f64> {
-        let of_pair = |pair: &BTreeMap<String, f64>| pair.get(&threshold.figure).copied();
+    pub fn combined(&self, figure: &str, greatest_is_worst: bool) -> Option<f64> {
+        let of_pair = |pair: &BTreeMap<String, f64>| pair.get(figure).copied();
         let all: Vec<f64> = self.pairs.iter().map(of_pair).collect::<Option<_>>()?;
-        let adds = metric_of(&threshold.figure).is_some_and(|metric| {
+        let adds = metric_of(figure).is_some_and(|metric| {
             metric.over_flows == Combine::Add || metric.over_directions == Combine::Add
         });
-        let combine: fn(f64, f64) -> f64 = match (adds, threshold.comparison.is_from_above()) {
+        let combine: fn(f64, f64) -> f64 = match (adds, greatest_is_worst) {
             (true, _) => |a, b| a + b,
             (false, true) => f64::max,
             (false, false) => f64::min,
@@ -64,41 +64,39 @@ impl Judge {
         self.observed.entry(cell.iteration).or_default().insert(cell.sample, observed);
     }
 
-    /// Every threshold of every point. A sample that is missing makes it undecided.
+    /// Every threshold of every point. A sample that failed makes it undecided; one that was not tried counts for nothing.
     pub fn verdicts(&self, plan: &Plan) -> Vec<Judged> {
         let points = plan.points.iter().enumerate();
-        points.flat_map(|(point, _)| self.verdicts_of(plan, point, true)).collect()
+        points.flat_map(|(point, _)| self.verdicts_of(plan, point)).collect()
+    }
+
+    /// The samples of a point that have their end.
+    pub fn samples(&self, point: u32) -> impl Iterator<Item = &Observed> {
+        self.observed.get(&point).into_iter().flat_map(BTreeMap::values)
     }
 
     /// Why the run must end, where a threshold with `abort` fails by the samples of this point so far.
     pub fn aborts(&self, plan: &Plan, point: u32) -> Option<String> {
         let point = usize::try_from(point).ok()?;
-        let judged = self.verdicts_of(plan, point, false);
+        let judged = self.verdicts_of(plan, point);
         let failed = judged
             .into_iter()
             .find(|judged| judged.threshold.aborts && judged.judgement.verdict == Verdict::Fail)?;
         Some(failed.explain(plan))
     }
 
-    fn verdicts_of(&self, plan: &Plan, place: usize, counts_missing: bool) -> Vec<Judged> {
+    fn verdicts_of(&self, plan: &Plan, place: usize) -> Vec<Judged> {
         let Some(point) = plan.points.get(place) else { return Vec::new() };
         let number = u32::try_from(place).unwrap_or(u32::MAX);
         let nothing = BTreeMap::new();
         let samples = self.observed.get(&number).unwrap_or(&nothing);
-        let missing = match counts_missing {
-            true => {
-                usize::try_from(plan.schedule.samples).unwrap_or(0).saturating_sub(samples.len())
-            }
-            false => 0,
-        };
         let judged = point.thresholds.iter().filter_map(|threshold| {
             let bound = threshold.bound_at(&point.iteration).ok()?;
             let seen = samples.values().map(|observed| Observation {
-                figure: observed.figure(threshold),
+                figure: observed.combined(&threshold.figure, threshold.comparison.is_from_above()),
                 is_trusted: observed.is_trusted,
             });
-            let none = Observation { figure: None, is_trusted: true };
-            let all: Vec<Observation> = seen.chain(std::iter::repeat_n(none, missing)).collect();
+            let all: Vec<Observation> = seen.collect();
             let judgement = threshold.judge(bound, &all, plan.schedule.with_confidence);
             Some(Judged { point: place, threshold: threshold.clone(), judgement })
         });

@@ -7,12 +7,14 @@
 mod host;
 mod node;
 mod read;
+mod schema;
 mod topology;
 mod work;
 mod workloads;
 
 pub use host::{HostSpec, KubernetesHost, SshHost};
 pub use read::{TEXT_BYTES_MAX, read_plan};
+pub use schema::schema;
 pub use topology::{Crossing, Pair, Placement, Topology, TopologyError};
 pub use work::{Known, Reached, Ready, TaskSpec, Word, Work};
 pub use workloads::{Fault, Prepared, Workloads};

@@ -71,7 +71,7 @@ pub fn read_plan(
         collect,
         points,
     };
-    check_size(&plan)?;
+    plan.check_size()?;
     Ok(plan)
 }
 
@@ -152,29 +152,33 @@ fn read_collect(node: Option<Node>) -> Result<Option<Request>, PlanError> {
     Ok(Some(request))
 }
 
-/// Whether there are not too many cells, and the budget holds a round of them.
-fn check_size(plan: &Plan) -> Result<(), PlanError> {
-    let samples = plan.schedule.samples;
-    let cells = (plan.points.len() as u64).saturating_mul(u64::from(samples));
-    if cells > CELLS_MAX {
-        let why =
-            format!("is {samples}, which makes {cells} cells, more than {CELLS_MAX}: lower it");
-        return Err(PlanError::new("schedule.samples", why));
-    }
-    let Some(budget_ns) = plan.schedule.budget_ns else { return Ok(()) };
-    let round_ns = plan.round_ns();
-    if budget_ns < round_ns {
-        let why = format!(
-            "is {}, and one sample of each point takes {}: raise it, or take points out",
-            render_duration_ns(budget_ns),
-            render_duration_ns(round_ns)
-        );
-        return Err(PlanError::new("schedule.budget", why));
-    }
-    Ok(())
-}
-
 impl Plan {
+    /// Whether there are not too many cells, and the budget holds a round of them.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] names the field.
+    pub fn check_size(&self) -> Result<(), PlanError> {
+        let samples = self.schedule.samples;
+        let cells = (self.points.len() as u64).saturating_mul(u64::from(samples));
+        if cells > CELLS_MAX {
+            let why =
+                format!("is {samples}, which makes {cells} cells, more than {CELLS_MAX}: lower it");
+            return Err(PlanError::new("schedule.samples", why));
+        }
+        let Some(budget_ns) = self.schedule.budget_ns else { return Ok(()) };
+        let round_ns = self.round_ns();
+        if budget_ns < round_ns {
+            let why = format!(
+                "is {}, and one sample of each point takes {}: raise it, or take points out",
+                render_duration_ns(budget_ns),
+                render_duration_ns(round_ns)
+            );
+            return Err(PlanError::new("schedule.budget", why));
+        }
+        Ok(())
+    }
+
     /// How long one sample of each point takes, without set-up, in nanoseconds.
     pub fn round_ns(&self) -> u64 {
         self.points
@@ -182,3 +186,6 @@ impl Plan {
             .fold(0, |sum, Point { expected_ns, .. }| sum.saturating_add(*expected_ns))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,7 @@ pub struct MatrixArgs {
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     pub order: Option<OrderName>,
     /// The store's file [default: $LINERATE_STORE, else results.db of the user's data directory]
-    #[arg(long, value_name = "FILE", env = "LINERATE_STORE")]
+    #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long, group = "format")]

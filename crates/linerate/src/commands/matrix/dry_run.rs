@@ -19,12 +19,17 @@ pub(super) fn render_text(plan: &Plan, cells: &[Cell]) -> String {
     }
     for (place, pair) in plan.pairs.iter().enumerate() {
         let Pair { number, client, server, .. } = pair;
-        let text = format!("{number}: client on {client}, server on {server}, {}", must_allow(pair));
+        let text =
+            format!("{number}: client on {client}, server on {server}, {}", must_allow(pair));
         page.row(if place == 0 { "pairs" } else { "" }, &text);
     }
     let schedule = &plan.schedule;
     let (points, samples) = (plan.points.len(), schedule.samples);
-    let text = format!("{} ({points} points, {samples} samples each), order {}", cells.len(), schedule.order.name());
+    let text = format!(
+        "{} ({points} points, {samples} samples each), order {}",
+        cells.len(),
+        schedule.order.name()
+    );
     page.row("cells", &text);
     page.row("time", &format!("{}, without set-up", render_duration_ns(expected_ns(plan, cells))));
     if let Some(text) = over_budget(plan, cells) {
@@ -130,7 +135,11 @@ fn render_words(spec: &TaskSpec) -> String {
             Some(Known::Key) => placeholder("key"),
         };
         let text = format!("{}{then}", word.text);
-        if text.is_empty() || text.contains(char::is_whitespace) { format!("{text:?}") } else { text }
+        if text.is_empty() || text.contains(char::is_whitespace) {
+            format!("{text:?}")
+        } else {
+            text
+        }
     }));
     words.join(" ")
 }
@@ -168,8 +177,7 @@ impl Page {
 
 /// The names of the hosts that pairs use, in the order of the plan.
 pub(super) fn used_hosts(plan: &Plan) -> Vec<(&String, &HostSpec)> {
-    let is_used = |name: &String| {
-        plan.pairs.iter().any(|pair| pair.client == *name || pair.server == *name)
-    };
+    let is_used =
+        |name: &String| plan.pairs.iter().any(|pair| pair.client == *name || pair.server == *name);
     plan.hosts.iter().filter(|(name, _)| is_used(name)).collect()
 }

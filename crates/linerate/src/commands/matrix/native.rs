@@ -21,8 +21,25 @@ pub(super) enum Native {
 
 /// Flags that the matrix itself gives, or that change where a result goes.
 const OF_MATRIX: [&str; 19] = [
-    "port", "json", "ndjson", "csv", "output", "quiet", "verbose", "dry-run", "title", "tag",
-    "start-at", "exclusive", "server-key", "ca", "insecure", "key", "help", "keylog", "store",
+    "port",
+    "json",
+    "ndjson",
+    "csv",
+    "output",
+    "quiet",
+    "verbose",
+    "dry-run",
+    "title",
+    "tag",
+    "start-at",
+    "exclusive",
+    "server-key",
+    "ca",
+    "insecure",
+    "key",
+    "help",
+    "keylog",
+    "store",
 ];
 /// Flags of `serve` that a plan can give, after `server.`.
 const OF_SERVER: [&str; 3] = ["bind-device", "busy-poll", "cpu"];

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use linerate_lab::plan::Plan;
 use linerate_lab::schedule::{CellEnd, CellStatus, Event, RunEnding, Sink, SinkError};
+use linerate_measure::Run;
 use linerate_measure::window::Timeline;
 use linerate_results::{
     AttemptId, NewDocument, NewSeries, RunEnd, RunId, RunStatus, StoreError, Tick, Writer, model,
     series_of,
 };
-use linerate_measure::Run;
 use serde_json::{Value, json};
 
 use super::screen::Screen;
@@ -70,7 +70,8 @@ impl Recorder<'_> {
                 self.writer.note(self.run, None, &format!("the host {host} was lost: {why}"))?;
             }
             Event::HostReady { host, facts, offset_ns, bound_ns } => {
-                let text = format!("host {host}: clock {offset_ns} ns off, within {bound_ns} ns: {facts}");
+                let text =
+                    format!("host {host}: clock {offset_ns} ns off, within {bound_ns} ns: {facts}");
                 self.writer.note(self.run, None, &text)?;
             }
             Event::Note { position, text } => self.writer.note(self.run, *position, text)?,

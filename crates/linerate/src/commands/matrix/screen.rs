@@ -147,9 +147,8 @@ pub(super) const READER_GONE: &str = "the reader of standard output is gone";
 fn describe(end: &CellEnd, point: &str) -> String {
     let summaries = end.documents.iter().map(|document| &document.run.summary);
     let goodput: Option<Vec<f64>> = summaries.clone().map(|one| one.goodput_bps).collect();
-    let rates: Option<Vec<f64>> = summaries
-        .map(|one| one.transactions_per_s.or(one.connections_per_s))
-        .collect();
+    let rates: Option<Vec<f64>> =
+        summaries.map(|one| one.transactions_per_s.or(one.connections_per_s)).collect();
     let figure = match (goodput, rates) {
         (Some(rates), _) if !rates.is_empty() => render_rate(rates.iter().sum()),
         (_, Some(rates)) if !rates.is_empty() => format!("{:.0}/s", rates.iter().sum::<f64>()),

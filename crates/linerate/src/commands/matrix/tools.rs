@@ -65,7 +65,9 @@ pub(super) const TOOLS: &[Tool] = &[
         time: ("time", SECOND_NS),
         check: |words| match crate::personality::iperf3::read(words) {
             Ok(_) => Ok(()),
-            Err(_) => Err("iperf3 refuses these options; `linerate iperf3` with them says why".to_owned()),
+            Err(_) => {
+                Err("iperf3 refuses these options; `linerate iperf3` with them says why".to_owned())
+            }
         },
     },
     Tool {
@@ -128,7 +130,7 @@ pub(super) const TOOLS: &[Tool] = &[
         time: ("timelimit", SECOND_NS / 1000),
         check: |words| {
             let read = ctstraffic::command_line::parse_command_line(words);
-            read.map(drop).map_err(|refusal| first_line(&refusal.to_string()))
+            read.map(drop).map_err(|refusal| refusal.text)
         },
     },
     Tool {
