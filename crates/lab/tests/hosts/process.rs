@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use linerate_lab::agent::{OutputStream, StartTask, TaskEnd};
 use linerate_lab::host::{
-    Binaries, ChildEventKind, Executable, HostClock, HostError, HostEvent, HostEventKind, HostId,
-    LocalHost, NamedHost, OpenOptions, Session,
+    ChildEventKind, Executable, HostClock, HostError, HostEvent, HostEventKind, HostId, LocalHost,
+    NamedHost, OpenOptions, Session,
 };
 
 /// The digest that the agent of the tests says.
@@ -41,10 +41,6 @@ impl Place {
     pub(crate) fn executable(&self) -> Executable {
         let arch = rustix::system::uname().machine().to_string_lossy().into_owned();
         Executable { path: self.agent(), sha256: SHA256.to_owned(), arch }
-    }
-
-    pub(crate) fn binaries(&self) -> Binaries {
-        Binaries { own: self.executable(), others: Vec::new() }
     }
 
     pub(crate) fn local(&self, name: &str) -> NamedHost {
