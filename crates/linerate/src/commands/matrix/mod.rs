@@ -22,7 +22,7 @@ use linerate_lab::host::{
     Session,
 };
 use linerate_lab::plan::{HostSpec, Plan, TEXT_BYTES_MAX, read_plan};
-use linerate_lab::schedule::{Progress, RunEnding, SinkError, run};
+use linerate_lab::schedule::{Progress, SinkError, run};
 use linerate_measure::matrix::Cell;
 use linerate_measure::plan::Notation;
 use linerate_measure::run::exit;
