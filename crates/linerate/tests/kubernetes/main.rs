@@ -1,0 +1,11 @@
+//! `kubernetes`, `image`, and plans with pods, against an API server that the tests play. Its pods are agents on this
+//! machine.
+
+#[path = "../ports/both.rs"]
+mod both;
+mod cluster;
+mod commands;
+mod plans;
+#[allow(dead_code, reason = "lab's tests use the rest")]
+#[path = "../../../lab/src/host/kubernetes/stand_in.rs"]
+mod stand_in;
