@@ -209,7 +209,7 @@ fn why_a_pod_does_not_run_is_the_clusters_sentence() {
         (
             Fate::Unschedulable,
             Trouble::Unschedulable,
-            "0/2 nodes are available: 2 Insufficient cpu.",
+            "0/2 nodes are available: 2 Insufficient cpu",
         ),
         (Fate::NoImage, Trouble::Image, "ErrImagePull: registry/x:1: not found"),
         (Fate::NotMade, Trouble::Forbidden, "exceeded quota: compute"),
