@@ -129,7 +129,8 @@ fn a_dry_run_fits_80_columns_and_has_every_program() {
     let text = place.run(&["--dry-run"]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let document: Value = serde_json::from_slice(&place.run(&["--dry-run", "--json"]).stdout).unwrap();
+    let document: Value =
+        serde_json::from_slice(&place.run(&["--dry-run", "--json"]).stdout).unwrap();
     assert_eq!(document["cells"].as_array().unwrap().len(), 4);
     let programs = document["programs"].as_array().unwrap();
     assert_eq!(programs.len(), 4 * 2 * 2);
@@ -144,10 +145,16 @@ fn values_that_no_command_takes_are_refused_before_anything_runs() {
         ("workload = \"streams\"", "cells[0].workload is streams: write stream"),
         ("workload = \"stream\"\nrate = \"fast\"", "cells[0].rate"),
         ("workload = \"stream\"\nflow = 2", "cells[0].flow is no parameter of stream: write flows"),
-        ("workload = \"stream\"\nprotocol = \"sctp\"", "cells[0].protocol is sctp: write tcp, tls, udp, quic"),
+        (
+            "workload = \"stream\"\nprotocol = \"sctp\"",
+            "cells[0].protocol is sctp: write tcp, tls, udp, quic",
+        ),
         ("workload = \"stream\"\nsize = \"1,2\"", "cells[0].size has several sizes"),
         ("workload = \"stream\"\nverify = 1", "cells[0].verify is 1: write true or false"),
-        ("workload = \"rr\"\nthresholds = [\"goodput_bps > 1\"]", "rr with these parameters has no goodput_bps"),
+        (
+            "workload = \"rr\"\nthresholds = [\"goodput_bps > 1\"]",
+            "rr with these parameters has no goodput_bps",
+        ),
         ("workload = \"netperf\"\nzz = 1", "cells[0].zz is no parameter of netperf"),
         ("workload = \"iperf3\"\ntime = -1", "iperf3 refuses"),
     ] {
