@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::topology::Topology;
-use super::{HostSpec, Plan};
+use super::{HostSpec, KubernetesHost, Plan};
 use crate::collect::Source;
 use linerate_measure::order::Order;
 
@@ -103,6 +103,8 @@ fn schedule_schema() -> Value {
 
 fn host_schema() -> Value {
     let text = json!({ "type": "string" });
+    let passed_on = KubernetesHost::PASSED_ON.map(|(name, _)| name).join("|");
+    let passed_on = format!("^({passed_on})$");
     json!({
         "type": "object",
         "required": ["transport"],
@@ -115,7 +117,16 @@ fn host_schema() -> Value {
             "ssh_options": { "type": "array", "items": text },
             "sudo": { "type": "boolean" },
             "binary_dir": text,
+            "kubeconfig": text,
+            "context": text,
             "node": text,
+            "image": text,
+            "via": { "enum": ["pod", "cluster-ip", "node-port", "load-balancer", "host-port"] },
+            "node_cpus": { "type": "integer", "minimum": 1 },
+            "static_cpus": { "type": "boolean" },
+            "host_network": { "type": "boolean" },
+            "start_timeout_s": { "type": "integer", "minimum": 1 },
         },
+        "patternProperties": { passed_on: {} },
     })
 }
