@@ -11,12 +11,29 @@ use super::PlanError;
 /// A value of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
-    /// A scalar as a word: `10`, `0.5`, `true`, `udp`.
-    Word(String),
+    /// A text.
+    Text(String),
+    /// A number, true or false as a word: `10`, `0.5`, `true`.
+    Plain(String),
     /// A list.
     List(Vec<Node>),
     /// A table.
     Table(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// As JSON, for what is passed on.
+    pub(super) fn into_json(self) -> Value {
+        match self {
+            Self::Text(text) => Value::String(text),
+            Self::Plain(word) => serde_json::from_str(&word).unwrap_or(Value::String(word)),
+            Self::List(items) => items.into_iter().map(Self::into_json).collect(),
+            Self::Table(entries) => {
+                let entries = entries.into_iter().map(|(name, node)| (name, node.into_json()));
+                Value::Object(entries.collect())
+            }
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -31,26 +48,26 @@ impl<'de> Deserialize<'de> for Node {
             }
 
             fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
-                Ok(Node::Word(value.to_string()))
+                Ok(Node::Plain(value.to_string()))
             }
 
             fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
-                Ok(Node::Word(value.to_string()))
+                Ok(Node::Plain(value.to_string()))
             }
 
             fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
-                Ok(Node::Word(value.to_string()))
+                Ok(Node::Plain(value.to_string()))
             }
 
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
                 match value.is_finite() {
-                    true => Ok(Node::Word(value.to_string())),
+                    true => Ok(Node::Plain(value.to_string())),
                     false => Err(E::custom(format!("{value} is no number that can be used"))),
                 }
             }
 
             fn visit_str<E: de::Error>(self, value: &str) -> Result<Node, E> {
-                Ok(Node::Word(value.to_owned()))
+                Ok(Node::Text(value.to_owned()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
@@ -74,36 +91,6 @@ impl<'de> Deserialize<'de> for Node {
         }
 
         deserializer.deserialize_any(NodeVisitor)
-    }
-}
-
-/// Members of Kubernetes' objects whose values are texts, also where they look like numbers.
-const TEXT_MEMBERS: [&str; 6] = ["matchLabels", "labels", "annotations", "values", "value", "key"];
-
-impl Node {
-    /// The value as JSON for an object of Kubernetes. Words that look like numbers, true or false are these, unless
-    /// all words are texts.
-    pub(super) fn into_json(self, is_text: bool) -> Value {
-        match self {
-            Self::Word(word) => match word.as_str() {
-                "true" | "false" if !is_text => Value::Bool(word == "true"),
-                _ => match word.parse::<i64>() {
-                    Ok(number) if !is_text => number.into(),
-                    _ => Value::String(word),
-                },
-            },
-            Self::List(items) => items.into_iter().map(|item| item.into_json(is_text)).collect(),
-            Self::Table(entries) => Value::Object(
-                entries
-                    .into_iter()
-                    .map(|(name, node)| {
-                        let is_text = is_text || TEXT_MEMBERS.contains(&name.as_str());
-                        let value = node.into_json(is_text);
-                        (name, value)
-                    })
-                    .collect(),
-            ),
-        }
     }
 }
 
@@ -146,7 +133,7 @@ impl Fields {
     pub(super) fn word(&mut self, name: &'static str) -> Result<Option<String>, PlanError> {
         match self.take(name) {
             None => Ok(None),
-            Some(Node::Word(word)) => Ok(Some(word)),
+            Some(Node::Text(word) | Node::Plain(word)) => Ok(Some(word)),
             Some(_) => Err(self.fault(name, "is a list or a table: give one value")),
         }
     }
@@ -195,7 +182,7 @@ impl Fields {
 /// One word, or a list of words.
 pub(super) fn read_words(place: &str, node: Node) -> Result<Vec<String>, PlanError> {
     let word = |node| match node {
-        Node::Word(word) => Ok(word),
+        Node::Text(word) | Node::Plain(word) => Ok(word),
         _ => Err(PlanError::new(place, "has a list or a table as a value: give words or numbers")),
     };
     match node {

@@ -45,7 +45,7 @@ pub fn read_plan(
         Some(node) => Fields::new("tags", node)?.rest(),
     };
     let tags = tags.into_iter().map(|(name, node)| match node {
-        Node::Word(value) => Ok((name, value)),
+        Node::Text(value) | Node::Plain(value) => Ok((name, value)),
         _ => Err(PlanError::new(&format!("tags.{name}"), "is a list or a table: give one value")),
     });
     let tags = tags.collect::<Result<_, _>>()?;

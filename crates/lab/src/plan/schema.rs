@@ -55,15 +55,7 @@ pub fn schema() -> Value {
                 },
             },
             "schedule": schedule_schema(),
-            "collect": {
-                "type": "object",
-                "additionalProperties": false,
-                "properties": {
-                    "hz": { "type": "number", "minimum": 1, "maximum": 10 },
-                    "sources": { "type": "array", "items": { "enum": Source::ALL.map(Source::name) } },
-                    "interfaces": names,
-                },
-            },
+            "collect": collect_schema(),
             "cells": { "type": "array", "minItems": 1, "items": {
                 "type": "object",
                 "required": ["workload"],
@@ -77,6 +69,18 @@ pub fn schema() -> Value {
                 },
                 "additionalProperties": words,
             } },
+        },
+    })
+}
+
+fn collect_schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "hz": { "type": "number", "minimum": 1, "maximum": 10 },
+            "sources": { "type": "array", "items": { "enum": Source::ALL.map(Source::name) } },
+            "interfaces": { "type": "array", "items": { "type": "string" } },
         },
     })
 }

@@ -299,34 +299,28 @@ impl Attempt {
         let plan = conductor.plan;
         for (place, pair) in plan.pairs.iter().enumerate() {
             let reached = self.reached.get(place).cloned().flatten();
-            let (Some(reached), Some(work), Some(host)) =
-                (reached, self.work(conductor, place), conductor.hosts.id(&pair.client))
-            else {
+            let (Some(mut reached), Some(work), Some(host), Some(server)) = (
+                reached,
+                self.work(conductor, place),
+                conductor.hosts.id(&pair.client),
+                conductor.hosts.id(&pair.server),
+            ) else {
                 continue;
             };
-            let Some(reached) = self.find_way(conductor, pair, host, reached) else { continue };
+            match conductor.fleet.reach(server, reached.port, host) {
+                Ok(None) => {}
+                Ok(Some((address, port))) => (reached.address, reached.port) = (address, port),
+                Err(why) => {
+                    self.fail(&format!(
+                        "the server of pair {} can't be reached: {why}",
+                        pair.number
+                    ));
+                    break;
+                }
+            }
             self.start(conductor, (place, pair.number), Role::Client, host, &work.client, &reached);
         }
         self.advance(conductor);
-    }
-
-    /// Where the client of a pair reaches the server that is ready: some hosts make a way when they are asked.
-    fn find_way(
-        &mut self,
-        conductor: &mut Conductor<'_>,
-        pair: &Pair,
-        client: HostId,
-        reached: Reached,
-    ) -> Option<Reached> {
-        let server = conductor.hosts.id(&pair.server)?;
-        match conductor.fleet.reach(server, reached.port, client) {
-            Ok(None) => Some(reached),
-            Ok(Some((address, port))) => Some(Reached { address, port, ..reached }),
-            Err(error) => {
-                self.fail(&format!("the server of pair {} can't be reached: {error}", pair.number));
-                None
-            }
-        }
     }
 
     /// Names the start to all clients that wait for it.

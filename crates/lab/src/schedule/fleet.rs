@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::agent::{Moment, StartTask};
 use crate::collect::Request;
-use crate::host::{HostError, HostEvent, HostId, Session};
+use crate::host::{HostEvent, HostId, Session};
 
 /// The hosts of a run, with their channels. A [`Session`] is one; tests have their own.
 pub trait Fleet {
@@ -18,19 +18,17 @@ pub trait Fleet {
     fn collect(&mut self, host: HostId, request: Option<Request>);
     /// Measures the host's clock anew.
     fn measure_clock(&mut self, host: HostId);
-    /// Where a client on one host reaches a server on another that listens on this port; none: at the address of
-    /// the plan. It may take seconds.
+    /// Where a client on one host reaches a server on another that listens on this port; none: at the plan's address.
     ///
     /// # Errors
-    /// The way there could not be made.
+    ///
+    /// Why there is no way, a sentence.
     fn reach(
         &mut self,
-        _server: HostId,
-        _port: u16,
-        _client: HostId,
-    ) -> Result<Option<(String, u16)>, HostError> {
-        Ok(None)
-    }
+        server: HostId,
+        port: u16,
+        client: HostId,
+    ) -> Result<Option<(String, u16)>, String>;
     /// What happened next; none within this time.
     fn next_event(&mut self, timeout: Duration) -> Option<HostEvent>;
     /// The controller's clocks.
@@ -63,8 +61,8 @@ impl Fleet for Session {
         server: HostId,
         port: u16,
         client: HostId,
-    ) -> Result<Option<(String, u16)>, HostError> {
-        Self::reach(self, server, port, client)
+    ) -> Result<Option<(String, u16)>, String> {
+        Self::reach(self, server, port, client).map_err(|error| error.to_string())
     }
 
     fn next_event(&mut self, timeout: Duration) -> Option<HostEvent> {

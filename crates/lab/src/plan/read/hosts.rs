@@ -122,8 +122,7 @@ fn read_pod(fields: &mut Fields) -> Result<KubernetesHost, PlanError> {
     let mut pod = serde_json::Map::new();
     for (name, _) in KubernetesHost::PASSED_ON {
         if let Some(node) = fields.take(name) {
-            let is_text = ["annotations", "service_annotations", "node_selector"].contains(&name);
-            pod.insert(name.to_owned(), node.into_json(is_text));
+            pod.insert(name.to_owned(), node.into_json());
         }
     }
     Ok(KubernetesHost {

@@ -361,8 +361,8 @@ fn each_end_of_a_pair_in_a_cluster_has_a_pod() {
         namespace = "perf"
         node = "w1"
         via = "cluster-ip"
-        annotations = { "a/b" = true }
-        tolerations = [{ key = "k", value = 1, tolerationSeconds = 60 }]
+        annotations = { "a/b" = "true" }
+        tolerations = [{ key = "k", value = "1", tolerationSeconds = 60 }]
         [topology]
         kind = "internode"
         scale_up = 2

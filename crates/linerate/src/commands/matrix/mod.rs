@@ -40,11 +40,11 @@ use result::Outcome;
 use screen::{Eta, READER_GONE, Screen};
 use workloads::Commands;
 
-/// Pods are ended after twice the planned time and so many seconds.
-const POD_OVERTIME_S: u64 = 600;
-
-/// What is given where nothing else is meant by an empty name.
+/// The harness that the store notes.
 const HARNESS: &str = "linerate";
+const SECOND_NS: u64 = 1_000_000_000;
+/// What a run's pods may take besides twice the planned time.
+const LEAST_DEADLINE_S: u64 = 600;
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -88,12 +88,10 @@ fn order_of(plan: &Plan, seed: u64) -> Vec<Cell> {
     plan.schedule.order.cells(points, plan.schedule.samples, seed)
 }
 
-/// The hosts that the pairs use, with the way to each. Pods are named after the run.
-fn hosts_of(plan: &Plan, run: &str) -> Result<Vec<NamedHost>, Failure> {
+/// The hosts that the pairs use, with the way to each. What is made of them for a run carries its name.
+fn hosts_of(plan: &Plan, run: &str, expected_ns: u64) -> Result<Vec<NamedHost>, Failure> {
     let binaries = Arc::new(binaries(&[]).map_err(Failure::here)?);
-    let cells = order_of(plan, plan.schedule.seed.unwrap_or(0));
-    let planned_s = dry_run::expected_ns(plan, &cells).div_ceil(1_000_000_000);
-    let deadline_s = planned_s.saturating_mul(2).saturating_add(POD_OVERTIME_S);
+    let deadline_s = (expected_ns / SECOND_NS).saturating_mul(2).saturating_add(LEAST_DEADLINE_S);
     NamedHost::all_of_plan(plan, run, deadline_s, &binaries).map_err(Failure::usage)
 }
 
@@ -112,7 +110,7 @@ fn open(plan: &Plan, hosts: &[NamedHost]) -> Result<Session, Failure> {
 
 /// Opens every host and prints what it is.
 fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
-    let hosts = hosts_of(plan, &random_run_id())?;
+    let hosts = hosts_of(plan, &random_run_id(), 0)?;
     let session = open(plan, &hosts)?;
     let mut rows: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut exit_code = exit::VALID;
@@ -148,7 +146,7 @@ fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
 
 fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Failure> {
     // What can't be used is told before the run is in the store.
-    hosts_of(plan, "")?;
+    hosts_of(plan, "", 0)?;
     let path = store_path(args.store.as_deref())?;
     let hash = hash_of(plan);
     let writer = Writer::open(&path)?;
@@ -158,7 +156,7 @@ fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Fail
     };
     let Begun { run: id, name, mut progress } = begun;
     let cells: Vec<Cell> = progress.cells.iter().map(|state| state.cell).collect();
-    let hosts = hosts_of(plan, &name)?;
+    let hosts = hosts_of(plan, &name, dry_run::expected_ns(plan, &cells))?;
     let mut screen = screen_of(args, plan, &progress);
     screen.say(&format!("run {name} in {}", path.display()));
     if let Some(text) = dry_run::over_budget(plan, &cells) {
