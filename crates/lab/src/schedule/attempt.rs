@@ -311,7 +311,10 @@ impl Attempt {
                 Ok(None) => {}
                 Ok(Some((address, port))) => (reached.address, reached.port) = (address, port),
                 Err(why) => {
-                    self.fail(&format!("the server of pair {} can't be reached: {why}", pair.number));
+                    self.fail(&format!(
+                        "the server of pair {} can't be reached: {why}",
+                        pair.number
+                    ));
                     break;
                 }
             }
