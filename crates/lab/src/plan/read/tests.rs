@@ -367,7 +367,7 @@ fn each_end_of_a_pair_in_a_cluster_has_a_pod() {
         kind = "internode"
         scale_up = 2
         [[cells]]
-        workload = "stream"
+        workload = "flood"
     "#;
     let plan = toml(text).unwrap();
     let names: Vec<&str> = plan.hosts.keys().map(String::as_str).collect();
