@@ -1,6 +1,8 @@
 //! `kubernetes`, `image`, and plans with pods, against an API server that the tests play. Its pods are agents on this
 //! machine.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 #[path = "../ports/both.rs"]
 mod both;
 mod cluster;
