@@ -15,6 +15,7 @@
 
 pub mod c_format;
 pub mod colon_options;
+pub mod crucible;
 pub mod ctstraffic;
 pub mod getopt;
 pub mod iperf3;
