@@ -2,6 +2,7 @@
 
 use super::endpoint::{Endpoint, parse_endpoint};
 use super::numbers::parse_numbers;
+use super::parameter::{Role, Setting};
 use super::quirk::{Reading, render_quirks};
 use super::run_file::{RunParams, TestOrder};
 use crate::getopt::{Flag, Takes, parse_words, render_flags};
@@ -22,6 +23,25 @@ pub enum Command {
     GetResult(ResultOptions),
     /// A metric in windows of time.
     GetMetric(Box<MetricOptions>),
+    /// What `run` starts on each host.
+    Engine(EngineOptions),
+}
+
+/// `crucible engine`: one client or server of the benchmark iperf, on its host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineOptions {
+    /// Whether it is the client or the server.
+    pub role: Role,
+    /// Its number.
+    pub id: u32,
+    /// The number of the client's server.
+    pub server_id: u32,
+    /// The server's address.
+    pub address: String,
+    /// Its parameters.
+    pub settings: Vec<Setting>,
+    /// Whether quirks are wanted.
+    pub reading: Reading,
 }
 
 /// `crucible multiplex`.
@@ -62,8 +82,6 @@ pub struct RunOptions {
     pub run_id: Option<String>,
     /// The store.
     pub store: Option<String>,
-    /// The program that measures in place of linerate.
-    pub iperf3: Option<String>,
     /// The seed of a random order.
     pub seed: Option<u64>,
     /// Whether only the plan is printed.
@@ -217,7 +235,6 @@ const RUN: &[Flag<Take<RunOptions>>] = &[
     row("id", "UUID", "the run's name (default: a random UUID)", |o, v| put(&mut o.run_id, v.to_owned())),
     row("log-level", "LEVEL", "accepted without effect", |_, _| Ok(())),
     own(row("seed", "N", "the seed of a random order", |o, v| put(&mut o.seed, number(v)?))),
-    own(row("iperf3", "PATH", "measure with this iperf3 in place of linerate", |o, v| put(&mut o.iperf3, v.to_owned()))),
     own(row("store", "FILE", STORE, |o, v| put(&mut o.store, v.to_owned()))),
     own(row("dry-run", "", "print the plan, and touch nothing", |o, _| { o.is_dry = true; Ok(()) })),
     own(row("compat", "", COMPAT, |o, _| { o.reading = Reading::Compat; Ok(()) })),
@@ -253,6 +270,49 @@ const GET_METRIC: &[Flag<Take<MetricOptions>>] = &[
     own(row("compat", "", COMPAT, |o, _| { o.reading = Reading::Compat; Ok(()) })),
 ];
 
+#[rustfmt::skip]
+const ENGINE: &[Flag<Take<EngineOptions>>] = &[
+    row("id", "N", "the engine's number", |o, v| { o.id = engine(v)?; Ok(()) }),
+    row("server-id", "N", "client: the number of its server", |o, v| { o.server_id = engine(v)?; Ok(()) }),
+    row("address", "HOST", "client: the server's address", |o, v| { o.address = v.to_owned(); Ok(()) }),
+    row("param", "ARG=VAL", "a parameter of the benchmark; may be repeated",
+        |o, v| { let setting = setting(v)?; o.settings.push(setting); Ok(()) }),
+    row("compat", "", COMPAT, |o, _| { o.reading = Reading::Compat; Ok(()) }),
+];
+
+fn engine(text: &str) -> Result<u32, String> {
+    match parse_numbers(text, "the number")?.as_slice() {
+        [only] => Ok(*only),
+        _ => Err(format!("{text:?} isn't one number")),
+    }
+}
+
+fn setting(text: &str) -> Result<Setting, String> {
+    let (arg, val) = text.split_once('=').ok_or_else(|| format!("{text:?} isn't ARG=VAL"))?;
+    Ok(Setting { arg: arg.to_owned(), val: val.to_owned(), role: Role::All, id: None, ids: None })
+}
+
+fn read_engine(role: &str, words: &[&str]) -> Result<Command, String> {
+    let role = match role {
+        "client" => Role::Client,
+        "server" => Role::Server,
+        other => return Err(format!("engine knows client and server, not {other:?}")),
+    };
+    let mut options = EngineOptions {
+        role,
+        id: 1,
+        server_id: 0,
+        address: String::new(),
+        settings: Vec::new(),
+        reading: Reading::Strict,
+    };
+    refuse_operands(&read(ENGINE, words, &mut options)?)?;
+    if options.server_id == 0 {
+        options.server_id = options.id;
+    }
+    Ok(Command::Engine(options))
+}
+
 /// Reads a command line, without the program's name.
 ///
 /// # Errors
@@ -268,6 +328,7 @@ pub fn parse_command_line(words: &[String]) -> Result<Command, String> {
         ["run", rest @ ..] => read_run(rest),
         ["get", "result", rest @ ..] => read_get_result(rest),
         ["get", "metric", rest @ ..] => read_get_metric(rest),
+        ["engine", role, rest @ ..] => read_engine(role, rest),
         ["get", other, ..] => Err(format!("get knows result and metric, not {other:?}")),
         ["get"] => Err("get needs result or metric".to_owned()),
         [other, ..] => Err(format!(
@@ -378,6 +439,11 @@ pub fn render_help() -> String {
         "get metric [OPTION...]",
         "Print a metric in windows of time",
         render_flags(GET_METRIC),
+    );
+    section(
+        "engine client|server [OPTION...]",
+        "What run starts on each host: iperf3 with a benchmark's parameters",
+        render_flags(ENGINE),
     );
     text.push('\n');
     text.push_str(&render_quirks());

@@ -1,5 +1,7 @@
 //! The driver of the benchmark `iperf`: what its parameters make of iperf3's command lines.
 
+use serde_json::Value;
+
 use super::document::list;
 use super::parameter::{Role, Setting};
 use super::quirk::{Name, Reading};
@@ -72,6 +74,34 @@ pub fn requirements(reading: Reading) -> Result<Requirements, String> {
         Reading::Compat => REQUIREMENTS_COMPAT,
     };
     parse_requirements(text).map_err(|fault| fault.text)
+}
+
+/// The first address of an interface, in what `ip -j address show dev NAME` prints.
+pub fn find_address(json: &str, is_ipv6: bool) -> Option<String> {
+    let family = if is_ipv6 { "inet6" } else { "inet" };
+    let interfaces: Value = serde_json::from_str(json).ok()?;
+    let addresses = interfaces.as_array()?.iter().filter_map(|one| one["addr_info"].as_array());
+    let found = addresses.flatten().find(|address| address["family"] == family)?;
+    found["local"].as_str().map(str::to_owned)
+}
+
+/// The interface of the default route, in what `ip -j route` prints; or that of the only route, in what
+/// `ip -j route get` prints.
+pub fn find_interface(json: &str, is_default: bool) -> Option<String> {
+    let routes: Value = serde_json::from_str(json).ok()?;
+    let found = routes.as_array()?.iter().find(|route| !is_default || route["dst"] == "default")?;
+    found["dev"].as_str().map(str::to_owned)
+}
+
+/// The processors that an engine is pinned to, out of those of a NUMA node in ascending order; none: it isn't pinned.
+pub fn choose_cpus(pin: CpuPin, role: Role, node: &[u32]) -> Vec<u32> {
+    match (pin, role, node) {
+        (CpuPin::Numa, _, node) => node.to_vec(),
+        (CpuPin::CpuNuma, Role::Server, [.., server, _]) => vec![*server],
+        (CpuPin::CpuNuma, Role::Client | Role::All, [.., _, client]) => vec![*client],
+        // A node with one processor has none to choose from.
+        (CpuPin::CpuNuma, ..) => Vec::new(),
+    }
 }
 
 /// A word of a command line.
@@ -232,9 +262,9 @@ impl Options {
         Ok(())
     }
 
-    /// The client's words after the program's name; a hunt appends `--bitrate`.
-    pub fn client_words(&self, engine: u32) -> Vec<Word> {
-        let port = control_port(engine).to_string();
+    /// The client's words after the program's name; a hunt appends `--bitrate`. `server` is the server's number.
+    pub fn client_words(&self, server: u32) -> Vec<Word> {
+        let port = control_port(server).to_string();
         let mut words = texts(&["--format", "k", "-c"]);
         words.push(match &self.remotehost {
             Some(host) => Word::Text(host.clone()),
@@ -371,11 +401,11 @@ fn resolve_template(text: &str, engine: u32) -> Result<String, String> {
     let wrong = |why: &str| format!("ifname is {text:?}: {why}");
     let (table, after) =
         rest.rsplit_once('%').ok_or_else(|| wrong("%id: lacks the % that ends it"))?;
-    let table: serde_json::Value =
+    let table: Value =
         serde_json::from_str(table).map_err(|_| wrong("what follows %id: isn't a JSON object"))?;
     let own = table
         .get(engine.to_string())
-        .and_then(serde_json::Value::as_str)
+        .and_then(Value::as_str)
         .ok_or_else(|| wrong(&format!("there is no name for engine {engine}")))?;
     Ok(format!("{before}{own}{after}"))
 }

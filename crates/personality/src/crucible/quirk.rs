@@ -42,10 +42,6 @@ pub enum Name {
     SecondUnit,
     /// A hunt without a rate that passed reports one that failed.
     FailingHunt,
-    /// Averages are divided by the series of the whole run.
-    RunAverage,
-    /// A document that overlaps a window's edge counts one millisecond too little.
-    ShortEdge,
 }
 
 /// What becomes of a quirk without `--compat`.
@@ -157,18 +153,6 @@ pub const QUIRKS: &[Quirk] = &[
         "failing-hunt",
         "reports the last rate of a hunt in which no rate passed",
         "the sample fails; widen bitrate-range downwards",
-    ),
-    mended(
-        Name::RunAverage,
-        "run-average",
-        "divides avg by the series of the whole run, also by those of other samples",
-        "avg is divided by the series that have values in the period",
-    ),
-    mended(
-        Name::ShortEdge,
-        "short-edge",
-        "counts a value that overlaps a window's edge one millisecond short",
-        "overlaps count whole",
     ),
 ];
 

@@ -148,3 +148,26 @@ fn rules_are_readable_and_bound_at_both_ends() {
     }
     assert!(strict.prepare("cpu-pin", "4,5,6,7", Reading::Strict).is_err());
 }
+
+#[test]
+fn processors_are_the_last_two_of_the_node() {
+    let node = [0, 2, 4, 6];
+    assert_eq!(choose_cpus(CpuPin::Numa, Role::Client, &node), node);
+    assert_eq!(choose_cpus(CpuPin::CpuNuma, Role::Client, &node), [6]);
+    assert_eq!(choose_cpus(CpuPin::CpuNuma, Role::Server, &node), [4]);
+    assert!(choose_cpus(CpuPin::CpuNuma, Role::Server, &[3]).is_empty());
+}
+
+#[test]
+fn addresses_and_interfaces_are_found_in_what_ip_prints() {
+    let addresses = r#"[{"ifname":"eth0","addr_info":[{"family":"inet6","local":"fe80::1"},
+        {"family":"inet","local":"10.0.0.1"},{"family":"inet","local":"10.0.0.2"}]}]"#;
+    assert_eq!(find_address(addresses, false).as_deref(), Some("10.0.0.1"));
+    assert_eq!(find_address(addresses, true).as_deref(), Some("fe80::1"));
+    let routes = r#"[{"dst":"10.0.0.0/8","dev":"a"},{"dst":"default","dev":"b"}]"#;
+    assert_eq!(find_interface(routes, true).as_deref(), Some("b"));
+    assert_eq!(find_interface(routes, false).as_deref(), Some("a"));
+    for wrong in ["", "[]", "{}", "[{}]", "[1]"] {
+        assert_eq!((find_address(wrong, true), find_interface(wrong, true)), (None, None));
+    }
+}
