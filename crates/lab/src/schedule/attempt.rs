@@ -412,6 +412,10 @@ impl Program {
             Ok(Some(Record::Listening { address, fingerprint, .. })) => {
                 if let Some(Some(reached)) = reached.get_mut(self.place) {
                     reached.port = address.port();
+                    // A plan without an address leaves it to the server to tell one of its interface's.
+                    if reached.address.is_empty() && !address.ip().is_unspecified() {
+                        reached.address = address.ip().to_string();
+                    }
                     reached.key = fingerprint;
                 }
                 self.is_ready |= self.ready == Ready::Listening;

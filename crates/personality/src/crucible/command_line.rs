@@ -14,7 +14,7 @@ pub const EXIT_USAGE: u8 = 2;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Help.
-    Help(String),
+    Help,
     /// The iterations of a matrix.
     Multiplex(MultiplexOptions),
     /// A run.
@@ -319,11 +319,11 @@ fn read_engine(role: &str, words: &[&str]) -> Result<Command, String> {
 /// A sentence.
 pub fn parse_command_line(words: &[String]) -> Result<Command, String> {
     if words.iter().any(|word| word == "--help" || word == "-h") {
-        return Ok(Command::Help(render_help()));
+        return Ok(Command::Help);
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        [] | ["help", ..] => Ok(Command::Help(render_help())),
+        [] | ["help", ..] => Ok(Command::Help),
         ["multiplex", rest @ ..] => read_multiplex(rest),
         ["run", rest @ ..] => read_run(rest),
         ["get", "result", rest @ ..] => read_get_result(rest),

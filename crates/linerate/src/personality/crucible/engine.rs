@@ -99,12 +99,7 @@ fn own_iperf3() -> Result<Command, Failure> {
 }
 
 /// Searches the highest rate that loses no more than the limit, as the original does: each step is a whole test.
-fn hunt(
-    range: Range,
-    words: &[String],
-    limit_pct: f64,
-    reading: Reading,
-) -> Result<u8, Failure> {
+fn hunt(range: Range, words: &[String], limit_pct: f64, reading: Reading) -> Result<u8, Failure> {
     let mut search = Bisection::new(range.low, range.high);
     // The fastest test that passed, else the last one.
     let mut best: Option<(f64, Box<Run>)> = None;
@@ -209,7 +204,9 @@ fn default_interface(is_ipv6: bool) -> Result<String, Failure> {
     let family = if is_ipv6 { "-6" } else { "-4" };
     let routes = ip(&[family, "-j", "route"])?;
     find_interface(&routes, true).ok_or_else(|| {
-        Failure::new("ifname is default-route, and this host has no default route: name the interface")
+        Failure::new(
+            "ifname is default-route, and this host has no default route: name the interface",
+        )
     })
 }
 
@@ -226,7 +223,9 @@ fn address_of(interface: &str, is_ipv6: bool) -> Result<IpAddr, Failure> {
     let addresses = ip(&["-j", "address", "show", "dev", interface])?;
     let family = if is_ipv6 { "IPv6" } else { "IPv4" };
     find_address(&addresses, is_ipv6).and_then(|text| text.parse().ok()).ok_or_else(|| {
-        Failure::new(format!("the interface {interface} has no {family} address: give another ifname"))
+        Failure::new(format!(
+            "the interface {interface} has no {family} address: give another ifname"
+        ))
     })
 }
 

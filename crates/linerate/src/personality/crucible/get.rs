@@ -1,7 +1,7 @@
 //! `crucible get result` and `get metric`: queries of the store, printed as the original prints them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use linerate_personality::crucible::command_line::{Format, MetricOptions, ResultOptions};
 use linerate_results::breakout::Breakout;
@@ -14,6 +14,7 @@ use super::super::stdout::say;
 use super::Failure;
 use super::summary::{RunResult, render_json, render_text};
 use super::table::{render_csv, render_table};
+use crate::commands::matrix::store_path;
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -23,7 +24,7 @@ impl From<StoreError> for Failure {
 
 /// Opens the store that was asked for, or the user's own.
 fn open(store: Option<&String>) -> Result<Store, Failure> {
-    let path = crate::store::path(store.map(PathBuf::from)).map_err(Failure::new)?;
+    let path = store_path(store.map(Path::new)).map_err(Failure::of_command)?;
     Ok(Store::open_to_read(&path)?)
 }
 
@@ -109,9 +110,7 @@ fn render(answer: &Answer, breakouts: &[Breakout], options: &MetricOptions) -> S
                         let value = window.value.unwrap_or_default();
                         let mut shown = json!({
                             "begin": window.begin_ms, "end": window.end_ms, "value": value});
-                        if let (false, Some(members)) =
-                            (answer.compat, shown.as_object_mut())
-                        {
+                        if let (false, Some(members)) = (answer.compat, shown.as_object_mut()) {
                             members.insert("coverage".to_owned(), json!(window.coverage));
                         }
                         shown

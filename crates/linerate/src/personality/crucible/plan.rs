@@ -10,11 +10,10 @@ use linerate_lab::plan::{
 };
 use linerate_measure::matrix::{Iteration, Setting as Value};
 use linerate_measure::order::Order;
-use linerate_personality::crucible::document::list;
 use linerate_personality::crucible::endpoint::{Endpoint, Host, TopologyKind, Transport};
 use linerate_personality::crucible::iperf::{self, Options, control_port, read_options};
 use linerate_personality::crucible::multiplex::multiplex;
-use linerate_personality::crucible::numbers::{parse_numbers, render_numbers};
+use linerate_personality::crucible::numbers::render_numbers;
 use linerate_personality::crucible::parameter::{Role, Setting};
 use linerate_personality::crucible::quirk::Reading;
 use linerate_personality::crucible::run_file::{Benchmark, Matrix, RunFile, TestOrder};
@@ -61,7 +60,7 @@ pub(super) fn plan(file: &RunFile, seed: Option<u64>, reading: Reading) -> Resul
     let placed = place(&file.endpoints)?;
     let engines = pair_engines(&file.benchmarks, &placed)?;
     let pairs = engines.iter().enumerate().map(|(place, pair)| placed.pair(place, *pair));
-    let pairs = pairs.collect::<Result<Vec<_>, String>>()?;
+    let pairs: Vec<Pair> = pairs.collect::<Result<_, String>>()?;
     let count = iterations.first().map_or(0, Vec::len);
     if let Some(place) = iterations.iter().position(|own| own.len() != count) {
         return Err(format!(
@@ -73,7 +72,7 @@ pub(super) fn plan(file: &RunFile, seed: Option<u64>, reading: Reading) -> Resul
     let points = (0..count)
         .map(|number| {
             let own = |place: usize| iterations.get(place).and_then(|own| own.get(number));
-            make_point(&file.benchmarks, &engines, own, reading)
+            make_point(&file.benchmarks, &engines, &pairs, own, reading)
                 .map_err(|why| format!("iteration {}: {why}", number + 1))
         })
         .collect::<Result<_, _>>()?;
@@ -247,7 +246,10 @@ fn pair_engines(benchmarks: &[Benchmark], placed: &Placed) -> Result<Vec<Engines
     let mut engines = Vec::new();
     for (place, benchmark) in benchmarks.iter().enumerate() {
         let all = || placed.clients.keys().chain(placed.servers.keys()).copied();
-        let ids = benchmark.ids.clone().unwrap_or_else(|| all().collect::<BTreeSet<_>>().into_iter().collect());
+        let ids = benchmark
+            .ids
+            .clone()
+            .unwrap_or_else(|| all().collect::<BTreeSet<_>>().into_iter().collect());
         let at = format!("benchmarks[{place}] ({})", benchmark.name);
         if let Some(id) = ids.iter().find(|id| !taken.insert(**id)) {
             return Err(format!("{at} has the number {id}, which another benchmark has, too"));
@@ -284,16 +286,23 @@ fn pair_engines(benchmarks: &[Benchmark], placed: &Placed) -> Result<Vec<Engines
 fn make_point<'a>(
     benchmarks: &[Benchmark],
     engines: &[Engines],
+    pairs: &[Pair],
     settings_of: impl Fn(usize) -> Option<&'a Vec<Setting>>,
     reading: Reading,
 ) -> Result<Point, String> {
     let mut work = Vec::new();
     let mut expected_ns = 0;
-    for pair in engines {
+    for (pair, hosts) in engines.iter().zip(pairs) {
         let settings = settings_of(pair.benchmark).map_or(&[][..], Vec::as_slice);
         let client = read_options(settings, Role::Client, pair.client, reading)?;
         let server = read_options(settings, Role::Server, pair.server, reading)?;
         check(&client, &server, pair)?;
+        if hosts.address.is_empty() && server.ifname.is_none() && client.remotehost.is_none() {
+            return Err(format!(
+                "the address of server-{} on {} is unknown: give the server the parameter ifname, or its                  host's config an \"address\"",
+                pair.server, hosts.server
+            ));
+        }
         expected_ns = client.expected_s().saturating_mul(SECOND_NS).max(expected_ns);
         work.push(Work {
             server: engine(Role::Server, pair, settings, reading),
