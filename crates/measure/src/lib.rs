@@ -22,6 +22,7 @@
 //! * [`clock_offset`] compares two clocks.
 //! * [`fairness`] compares flows.
 //! * [`random`] draws numbers that a seed repeats.
+//! * [`hunt`] searches for the highest rate that keeps limits.
 //! * [`dialect`] has what only another tool's test has.
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
@@ -42,6 +43,7 @@ pub mod datagram;
 pub mod dialect;
 pub mod fairness;
 pub mod histogram;
+pub mod hunt;
 pub mod link;
 pub mod media;
 pub mod metric;
