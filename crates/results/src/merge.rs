@@ -245,8 +245,8 @@ fn copy_timelines(
         "INSERT INTO timeline (id, part, begin_ms, end_ms, count, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     let next = "SELECT 1 + coalesce(max(id), 0) FROM timeline";
-    let mut next: i64 = to.query_row(next, [], |row| row.get(0))?;
-    for timeline in timelines {
+    let next: i64 = to.query_row(next, [], |row| row.get(0))?;
+    for (next, timeline) in (next..).zip(timelines) {
         let mut parts = read.query([timeline])?;
         while let Some(part) = parts.next()? {
             put.execute(params![
@@ -259,7 +259,6 @@ fn copy_timelines(
             ])?;
         }
         known.insert(("timeline", timeline), next);
-        next += 1;
     }
     Ok(())
 }
