@@ -141,7 +141,7 @@ fn hunt(range: Range, words: &[String], limit_pct: f64, reading: Reading) -> Res
             )));
         }
     };
-    run.notes.push(trace);
+    run.status.notes.push(trace);
     let (version, run_id, dropped_records) = (Record::VERSION, run.run_id.clone(), 0);
     say(&Record::Finished { version, run_id, dropped_records, run }.render());
     Ok(0)
@@ -150,7 +150,8 @@ fn hunt(range: Range, words: &[String], limit_pct: f64, reading: Reading) -> Res
 /// Datagrams that the receiver missed, and all that it should have had.
 fn losses(run: &Run) -> (u64, u64) {
     let counts = run.summary.datagrams.clone().unwrap_or_default();
-    (counts.lost, counts.received.saturating_add(counts.lost))
+    let lost = counts.lost.unwrap_or_default();
+    (lost, counts.received.unwrap_or_default().saturating_add(lost))
 }
 
 /// A test at one bit rate, from begin to end.
