@@ -43,7 +43,7 @@ fn texts_of_ssh_become_sentences() {
     }
     for (text, code, kind) in [
         ("sudo: a password is required", 1, HostErrorKind::Sudo),
-        ("sh: 1: exec: /home/u/x: Permission denied", 126, HostErrorKind::NotRunnable),
+        ("sh: 1: exec: /u/x: Permission denied", 126, HostErrorKind::NotRunnable),
         ("libgcc_s.so.1: cannot open shared object file", 127, HostErrorKind::NotRunnable),
     ] {
         let error = host(spec()).mend(&last("", text, code), &no).unwrap_err();
