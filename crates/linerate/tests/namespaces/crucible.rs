@@ -11,7 +11,10 @@ use crate::network::SERVER_DEVICE;
 fn client_reaches_the_address_of_the_servers_interface() {
     in_network(|network| {
         let folder = tempfile::tempdir().unwrap();
-        let remote = |role: &str, namespace: &str| json!({"engines": [{"role": role, "ids": 1}], "config": {"namespace": namespace}});
+        let remote = |role: &str, namespace: &str| {
+            let engines = [json!({"role": role, "ids": 1})];
+            json!({"engines": engines, "config": {"namespace": namespace}})
+        };
         let file = json!({
             "benchmarks": [{"name": "iperf", "ids": 1, "mv-params": {"sets": [{"params": [
                 {"arg": "time", "vals": ["1"]}, {"arg": "bitrate", "vals": ["4M"]},

@@ -1,5 +1,5 @@
-//! `crucible engine`: what runs on each host. A server or a client of the benchmark iperf becomes iperf3 of this program,
-//! on the processors that its parameters ask for; a client with a range of bit rates hunts.
+//! `crucible engine`: what runs on each host. A server or a client of the benchmark iperf becomes this program's
+//! iperf3, on the processors that its parameters ask for. A client with a range of bit rates hunts.
 
 use std::env;
 use std::ffi::OsString;

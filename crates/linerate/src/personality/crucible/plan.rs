@@ -299,7 +299,8 @@ fn make_point<'a>(
         check(&client, &server, pair)?;
         if hosts.address.is_empty() && server.ifname.is_none() && client.remotehost.is_none() {
             return Err(format!(
-                "the address of server-{} on {} is unknown: give the server the parameter ifname, or its                  host's config an \"address\"",
+                "the address of server-{} on {} is unknown: give the server the parameter ifname, \
+                 or its host's config an \"address\"",
                 pair.server, hosts.server
             ));
         }
