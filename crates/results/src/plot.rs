@@ -99,7 +99,7 @@ pub fn render_text(frame: &Frame, lines: &[Line], columns: usize) -> String {
     let _infallible = writeln!(text, "{:>10} 0{gap}{end}", "");
     if lines.len() > 1 {
         let names: Vec<&str> = lines.iter().map(|line| line.label.as_str()).collect();
-        let _infallible = writeln!(text, "{:>10} {}", "", wrap(&names, columns.saturating_sub(11)));
+        let _infallible = writeln!(text, "{:>10} {}", "", wrap(&names, width));
     }
     text
 }
@@ -110,7 +110,7 @@ fn wrap(names: &[&str], columns: usize) -> String {
     for (at, name) in names.iter().enumerate() {
         let more = format!(" and {} more", names.len() - at);
         if text.chars().count() + name.chars().count() + 2 + more.len() > columns && at > 0 {
-            return text + &more;
+            return (text + &more).chars().take(columns).collect();
         }
         if at > 0 {
             text.push_str(", ");
