@@ -382,6 +382,12 @@ impl Attempt {
                 None => {}
             }
         }
+        // What a server wrote adds series; the client's document has the result.
+        for program in self.programs.iter_mut().filter(|one| one.role == Role::Server) {
+            let host = conductor.hosts.name(program.host).to_owned();
+            let (pair, role) = (program.pair, program.role);
+            documents.extend(program.run.take().map(|run| Document { pair, host, role, run }));
+        }
         let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns).min();
         let (skew, doubt) = judge_skew(&started, self.start_ns, interval_ns, &mut self.notes);
         reasons.extend(doubt);

@@ -54,7 +54,10 @@ fn become_server(options: &Options, id: u32) -> Result<u8, Failure> {
     }
     pin(options, Role::Server, interface.as_deref())?;
     let mut command = own_iperf3()?;
-    command.args(options.server_words(id));
+    // The text, which tells that the server listens, goes where it can't get between the records.
+    let text = rustix::io::dup(std::io::stderr())
+        .map_err(|error| Failure::new(format!("can't keep standard error: {error}")))?;
+    command.args(options.server_words(id)).env(RECORDS, kept_stdout()?).stdout(text);
     Err(Failure::new(format!("can't become iperf3: {}", command.exec())))
 }
 
@@ -81,12 +84,17 @@ fn become_client(options: &Options, asked: &EngineOptions) -> Result<u8, Failure
     if let Some(range) = options.range {
         return hunt(range, &words, options.max_loss_pct, asked.reading);
     }
-    // Records take the place of standard output, so that no text gets between them.
-    let records = rustix::io::dup(std::io::stdout())
-        .map_err(|error| Failure::new(format!("can't keep standard output: {error}")))?;
     let mut command = own_iperf3()?;
-    command.args(words).env(RECORDS, format!("fd:{}", records.into_raw_fd())).stdout(Stdio::null());
+    command.args(words).env(RECORDS, kept_stdout()?).stdout(Stdio::null());
     Err(Failure::new(format!("can't become iperf3: {}", command.exec())))
+}
+
+/// A descriptor for standard output that what this process becomes inherits, as the environment names it: records go
+/// there, and text elsewhere.
+fn kept_stdout() -> Result<String, Failure> {
+    let kept = rustix::io::dup(std::io::stdout())
+        .map_err(|error| Failure::new(format!("can't keep standard output: {error}")))?;
+    Ok(format!("fd:{}", kept.into_raw_fd()))
 }
 
 /// This program's iperf3.
