@@ -4,7 +4,7 @@ use linerate_personality::crucible::fault::Kind;
 use linerate_personality::crucible::iperf;
 use linerate_personality::crucible::multiplex::{MOST_SETTINGS, multiplex};
 use linerate_personality::crucible::mv_params::{parse_mv_params, read_bench_params};
-use linerate_personality::crucible::parameter::{Role, render_iterations};
+use linerate_personality::crucible::parameter::{EngineRole, render_iterations};
 use linerate_personality::crucible::quirk::Reading;
 use linerate_personality::crucible::requirements::{Requirements, parse_requirements};
 use linerate_personality::crucible::run_file::{Matrix, parse_run_file};
@@ -69,7 +69,7 @@ pub fn crucible_run_file(data: &[u8]) {
                 },
             };
             for iteration in iterations.iter().take(16) {
-                match iperf::read_options(iteration, Role::Client, 1, reading) {
+                match iperf::read_options(iteration, EngineRole::Client, 1, reading) {
                     Ok(options) => {
                         assert!(options.client_words(1).len() >= 6);
                         let _ = options.expected_s();

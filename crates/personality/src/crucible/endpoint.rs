@@ -9,7 +9,7 @@ use super::document::{
     read_bool, read_count, read_list, read_object, read_required, read_text, read_word,
 };
 use super::numbers::{parse_numbers, read_numbers};
-use super::parameter::Role;
+use super::parameter::EngineRole;
 
 /// Where engines run, and how pairs of them are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,12 +234,12 @@ impl Engines {
             if role == "profiler" {
                 continue;
             }
-            let roles = [("client", Role::Client), ("server", Role::Server)];
+            let roles = [("client", EngineRole::Client), ("server", EngineRole::Server)];
             let role = read_word(role, &format!("{place}.role"), &roles)?;
             let ids_place = format!("{place}.ids");
             let ids = read_numbers(read_required(members, "ids", &place)?, &ids_place)?;
             match role {
-                Role::Server => self.servers.extend(ids),
+                EngineRole::Server => self.servers.extend(ids),
                 _ => self.clients.extend(ids),
             }
         }

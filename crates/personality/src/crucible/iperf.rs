@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::document::list;
-use super::parameter::{Role, Setting};
+use super::parameter::{EngineRole, Setting};
 use super::quirk::{Name, Reading};
 use super::requirements::{Requirements, parse_requirements};
 
@@ -94,11 +94,11 @@ pub fn find_interface(json: &str, is_default: bool) -> Option<String> {
 }
 
 /// The processors that an engine is pinned to, out of those of a NUMA node in ascending order; none: it isn't pinned.
-pub fn choose_cpus(pin: CpuPin, role: Role, node: &[u32]) -> Vec<u32> {
+pub fn choose_cpus(pin: CpuPin, role: EngineRole, node: &[u32]) -> Vec<u32> {
     match (pin, role, node) {
         (CpuPin::Numa, _, node) => node.to_vec(),
-        (CpuPin::CpuNuma, Role::Server, [.., server, _]) => vec![*server],
-        (CpuPin::CpuNuma, Role::Client | Role::All, [.., _, client]) => vec![*client],
+        (CpuPin::CpuNuma, EngineRole::Server, [.., server, _]) => vec![*server],
+        (CpuPin::CpuNuma, EngineRole::Client | EngineRole::All, [.., _, client]) => vec![*client],
         // A node with one processor has none to choose from.
         (CpuPin::CpuNuma, ..) => Vec::new(),
     }
@@ -135,7 +135,7 @@ pub struct Range {
 
 /// The parameters of one engine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct EngineParameters {
     /// Seconds of the test.
     pub time_s: u64,
     /// Whether it is UDP.
@@ -164,7 +164,7 @@ pub struct Options {
     pub num_peers: u64,
 }
 
-impl Default for Options {
+impl Default for EngineParameters {
     fn default() -> Self {
         Self {
             time_s: DEFAULT_S,
@@ -195,11 +195,11 @@ pub fn control_port(engine: u32) -> u16 {
 /// A sentence that names the parameter.
 pub fn read_options(
     settings: &[Setting],
-    role: Role,
+    role: EngineRole,
     engine: u32,
     reading: Reading,
-) -> Result<Options, String> {
-    let mut options = Options::default();
+) -> Result<EngineParameters, String> {
+    let mut options = EngineParameters::default();
     for setting in settings.iter().filter(|setting| setting.applies(role, engine)) {
         let val = setting.val.replace("%client-id%", &engine.to_string());
         options.take(&setting.arg, &val, engine, reading)?;
@@ -210,7 +210,7 @@ pub fn read_options(
     Ok(options)
 }
 
-impl Options {
+impl EngineParameters {
     fn take(&mut self, arg: &str, val: &str, engine: u32, reading: Reading) -> Result<(), String> {
         let whole = |most: u64| whole_of(arg, val, most, reading);
         match arg {

@@ -165,7 +165,7 @@ fn read_setting(value: &Value, place: &str) -> Result<super::parameter::Setting,
     // In these files a parameter without a role is for all engines.
     let role = match members.get("role") {
         Some(_) => super::parameter::read_role(members, place)?,
-        None => super::parameter::Role::All,
+        None => super::parameter::EngineRole::All,
     };
     let id = match members.get("id") {
         Some(id) => Some(read_text(id, &format!("{place}.id"))?.to_owned()),

@@ -6,7 +6,7 @@ use super::document::{read_list, read_object, read_required, read_set, read_text
 
 /// The engines that a parameter is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum EngineRole {
     /// Clients.
     #[default]
     Client,
@@ -16,7 +16,7 @@ pub enum Role {
     All,
 }
 
-impl Role {
+impl EngineRole {
     /// Its word.
     pub fn word(self) -> &'static str {
         match self {
@@ -27,8 +27,8 @@ impl Role {
     }
 }
 
-pub(super) const ROLES: &[(&str, Role)] =
-    &[("client", Role::Client), ("server", Role::Server), ("all", Role::All)];
+pub(super) const ROLES: &[(&str, EngineRole)] =
+    &[("client", EngineRole::Client), ("server", EngineRole::Server), ("all", EngineRole::All)];
 
 /// A parameter with all values that it is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Param {
     /// Its values, at least one.
     pub vals: Vec<String>,
     /// Who gets it.
-    pub role: Role,
+    pub role: EngineRole,
     /// The one engine that gets it.
     pub id: Option<String>,
     /// The engines that get it: numbers and ranges.
@@ -72,7 +72,7 @@ pub struct Setting {
     /// Its value.
     pub val: String,
     /// Who gets it.
-    pub role: Role,
+    pub role: EngineRole,
     /// The one engine that gets it.
     pub id: Option<String>,
     /// The engines that get it: numbers and ranges.
@@ -81,8 +81,8 @@ pub struct Setting {
 
 impl Setting {
     /// Whether an engine gets it.
-    pub fn applies(&self, role: Role, engine: u32) -> bool {
-        let for_role = self.role == Role::All || self.role == role;
+    pub fn applies(&self, role: EngineRole, engine: u32) -> bool {
+        let for_role = self.role == EngineRole::All || self.role == role;
         let for_id = self.id.as_ref().is_none_or(|id| id.parse() == Ok(engine));
         let for_ids = self.ids.as_ref().is_none_or(|ids| {
             ids.iter().any(|range| {
@@ -117,10 +117,10 @@ pub(super) fn read_param(value: &Value, place: &str, takes_ids: bool) -> Result<
     })
 }
 
-pub(super) fn read_role(members: &Map<String, Value>, place: &str) -> Result<Role, String> {
+pub(super) fn read_role(members: &Map<String, Value>, place: &str) -> Result<EngineRole, String> {
     match members.get("role") {
         Some(role) => read_word(role, &format!("{place}.role"), ROLES),
-        None => Ok(Role::default()),
+        None => Ok(EngineRole::default()),
     }
 }
 

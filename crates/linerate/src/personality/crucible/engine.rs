@@ -16,9 +16,10 @@ use linerate_measure::hunt::{Bisection, BisectionStep, keeps_loss};
 use linerate_measure::record::Record;
 use linerate_personality::crucible::command_line::EngineOptions;
 use linerate_personality::crucible::iperf::{
-    Options, Range, Word, choose_cpus, control_port, find_address, find_interface, read_options,
+    EngineParameters, Range, Word, choose_cpus, control_port, find_address, find_interface,
+    read_options,
 };
-use linerate_personality::crucible::parameter::Role;
+use linerate_personality::crucible::parameter::EngineRole;
 use linerate_personality::crucible::quirk::{Name, Reading};
 
 use super::super::run_document::{DOCUMENT, RECORDS};
@@ -35,12 +36,12 @@ pub(super) fn perform(options: &EngineOptions) -> Result<u8, Failure> {
     let EngineOptions { role, id, settings, reading, .. } = options;
     let read = read_options(settings, *role, *id, *reading)?;
     match role {
-        Role::Server => become_server(&read, *id),
-        Role::Client | Role::All => become_client(&read, options),
+        EngineRole::Server => become_server(&read, *id),
+        EngineRole::Client | EngineRole::All => become_client(&read, options),
     }
 }
 
-fn become_server(options: &Options, id: u32) -> Result<u8, Failure> {
+fn become_server(options: &EngineParameters, id: u32) -> Result<u8, Failure> {
     let interface = match options.ifname.as_deref() {
         Some(DEFAULT_ROUTE) => Some(default_interface(options.is_ipv6)?),
         Some(name) => Some(name.to_owned()),
@@ -52,7 +53,7 @@ fn become_server(options: &Options, id: u32) -> Result<u8, Failure> {
         let (version, fingerprint) = (Record::VERSION, String::new());
         say(&Record::Listening { version, address, fingerprint }.render());
     }
-    pin(options, Role::Server, interface.as_deref())?;
+    pin(options, EngineRole::Server, interface.as_deref())?;
     let mut command = own_iperf3()?;
     // The text, which tells that the server listens, goes where it can't get between the records.
     let text = rustix::io::dup(std::io::stderr())
@@ -61,7 +62,7 @@ fn become_server(options: &Options, id: u32) -> Result<u8, Failure> {
     Err(Failure::new(format!("can't become iperf3: {}", command.exec())))
 }
 
-fn become_client(options: &Options, asked: &EngineOptions) -> Result<u8, Failure> {
+fn become_client(options: &EngineParameters, asked: &EngineOptions) -> Result<u8, Failure> {
     let host = options.remotehost.as_ref().unwrap_or(&asked.address);
     if host.is_empty() {
         return Err(Failure::new(
@@ -71,7 +72,7 @@ fn become_client(options: &Options, asked: &EngineOptions) -> Result<u8, Failure
     }
     if options.cpu_pin.is_some() {
         let interface = interface_towards(host)?;
-        pin(options, Role::Client, Some(&interface))?;
+        pin(options, EngineRole::Client, Some(&interface))?;
     }
     let words = options.client_words(asked.server_id);
     let words: Vec<String> = words
@@ -200,7 +201,11 @@ impl Drop for TemporaryFile {
 }
 
 /// Lets this process, and what it becomes, run on the processors that the parameters ask for.
-fn pin(options: &Options, role: Role, interface: Option<&str>) -> Result<(), Failure> {
+fn pin(
+    options: &EngineParameters,
+    role: EngineRole,
+    interface: Option<&str>,
+) -> Result<(), Failure> {
     let Some(pin) = options.cpu_pin else { return Ok(()) };
     let Some(interface) = interface else {
         return Err(Failure::new("cpu-pin needs the server's interface: give ifname"));

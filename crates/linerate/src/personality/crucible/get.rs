@@ -29,7 +29,7 @@ fn open(store: Option<&String>) -> Result<Store, Failure> {
 }
 
 /// Prints the results of runs.
-pub(super) fn get_result(options: &ResultOptions) -> Result<u8, Failure> {
+pub(super) fn print_result(options: &ResultOptions) -> Result<u8, Failure> {
     let store = open(options.store.as_ref())?;
     let runs = match &options.run {
         Some(run) => vec![store.find(run)?.id],
@@ -66,7 +66,7 @@ fn matching(store: &Store, options: &ResultOptions) -> Result<Vec<RunId>, Failur
 }
 
 /// Prints a metric.
-pub(super) fn get_metric(options: &MetricOptions) -> Result<u8, Failure> {
+pub(super) fn print_metric(options: &MetricOptions) -> Result<u8, Failure> {
     let store = open(options.store.as_ref())?;
     let run = match (&options.run, &options.period) {
         (Some(run), _) => store.find(run)?.id,

@@ -33,8 +33,8 @@ pub(super) fn perform(name: &str, words: &[String]) -> u8 {
         }
         Ok(Command::Multiplex(options)) => multiplex::perform(&options),
         Ok(Command::Run(options)) => run::perform(&options),
-        Ok(Command::GetResult(options)) => get::get_result(&options),
-        Ok(Command::GetMetric(options)) => get::get_metric(&options),
+        Ok(Command::GetResult(options)) => get::print_result(&options),
+        Ok(Command::GetMetric(options)) => get::print_metric(&options),
         Ok(Command::Engine(options)) => engine::perform(&options),
         Err(why) => {
             let why = format!("{why}; see `linerate {name} --help`");

@@ -11,10 +11,10 @@ use linerate_lab::plan::{
 use linerate_measure::matrix::{Iteration, Setting as Value};
 use linerate_measure::order::Order;
 use linerate_personality::crucible::endpoint::{Endpoint, Host, TopologyKind, Transport};
-use linerate_personality::crucible::iperf::{self, Options, control_port, read_options};
+use linerate_personality::crucible::iperf::{self, EngineParameters, control_port, read_options};
 use linerate_personality::crucible::multiplex::multiplex;
 use linerate_personality::crucible::numbers::render_numbers;
-use linerate_personality::crucible::parameter::{Role, Setting};
+use linerate_personality::crucible::parameter::{EngineRole, Setting};
 use linerate_personality::crucible::quirk::Reading;
 use linerate_personality::crucible::run_file::{Benchmark, Matrix, RunFile, TestOrder};
 use linerate_personality::iperf3::command_line::{UsageError, parse_command_line};
@@ -164,8 +164,8 @@ fn place(endpoints: &[Endpoint]) -> Result<Placed, String> {
             .pairs()
             .map_err(|TopologyError(why)| why)?;
         for (number, (client, server)) in (1..).zip(pairs) {
-            placed.add_engine(Role::Client, number, &client)?;
-            placed.add_engine(Role::Server, number, &server)?;
+            placed.add_engine(EngineRole::Client, number, &client)?;
+            placed.add_engine(EngineRole::Server, number, &server)?;
         }
     }
     Ok(placed)
@@ -199,14 +199,14 @@ impl Placed {
 
     fn add_engines(&mut self, host: &Host, name: &str) -> Result<(), String> {
         for id in &host.clients {
-            self.add_engine(Role::Client, *id, name)?;
+            self.add_engine(EngineRole::Client, *id, name)?;
         }
-        host.servers.iter().try_for_each(|id| self.add_engine(Role::Server, *id, name))
+        host.servers.iter().try_for_each(|id| self.add_engine(EngineRole::Server, *id, name))
     }
 
-    fn add_engine(&mut self, role: Role, id: u32, name: &str) -> Result<(), String> {
+    fn add_engine(&mut self, role: EngineRole, id: u32, name: &str) -> Result<(), String> {
         let engines = match role {
-            Role::Server => &mut self.servers,
+            EngineRole::Server => &mut self.servers,
             _ => &mut self.clients,
         };
         match engines.insert(id, name.to_owned()) {
@@ -294,8 +294,8 @@ fn make_point<'a>(
     let mut expected_ns = 0;
     for (pair, hosts) in engines.iter().zip(pairs) {
         let settings = settings_of(pair.benchmark).map_or(&[][..], Vec::as_slice);
-        let client = read_options(settings, Role::Client, pair.client, reading)?;
-        let server = read_options(settings, Role::Server, pair.server, reading)?;
+        let client = read_options(settings, EngineRole::Client, pair.client, reading)?;
+        let server = read_options(settings, EngineRole::Server, pair.server, reading)?;
         check(&client, &server, pair)?;
         if hosts.address.is_empty() && server.ifname.is_none() && client.remotehost.is_none() {
             return Err(format!(
@@ -306,8 +306,8 @@ fn make_point<'a>(
         }
         expected_ns = client.expected_s().saturating_mul(SECOND_NS).max(expected_ns);
         work.push(Work {
-            server: engine(Role::Server, pair, settings, reading),
-            client: engine(Role::Client, pair, settings, reading),
+            server: engine(EngineRole::Server, pair, settings, reading),
+            client: engine(EngineRole::Client, pair, settings, reading),
         });
     }
     let names: Vec<&str> = benchmarks.iter().map(|benchmark| benchmark.name.as_str()).collect();
@@ -327,8 +327,8 @@ fn make_point<'a>(
 /// The name of a parameter among those of its iteration: its argument, with who gets it.
 fn name_of(setting: &Setting) -> String {
     let role = match setting.role {
-        Role::Server => "server.",
-        Role::Client | Role::All => "",
+        EngineRole::Server => "server.",
+        EngineRole::Client | EngineRole::All => "",
     };
     let ids = match (&setting.id, &setting.ids) {
         (Some(id), _) => format!("@{id}"),
@@ -339,15 +339,15 @@ fn name_of(setting: &Setting) -> String {
 }
 
 /// What the agent starts.
-fn engine(role: Role, pair: &Engines, settings: &[Setting], reading: Reading) -> TaskSpec {
+fn engine(role: EngineRole, pair: &Engines, settings: &[Setting], reading: Reading) -> TaskSpec {
     let id = match role {
-        Role::Server => pair.server,
+        EngineRole::Server => pair.server,
         _ => pair.client,
     };
     let mut words: Vec<Word> =
         ["crucible", "engine", role.word(), "--id"].into_iter().map(Word::from).collect();
     words.push(id.to_string().into());
-    if role == Role::Client {
+    if role == EngineRole::Client {
         words.extend(["--server-id".into(), pair.server.to_string().into()]);
         words.extend(["--address".into(), Known::Address.into()]);
     }
@@ -358,14 +358,18 @@ fn engine(role: Role, pair: &Engines, settings: &[Setting], reading: Reading) ->
         words.extend(["--param".into(), format!("{}={}", setting.arg, setting.val).into()]);
     }
     let ready = match role {
-        Role::Server => Ready::Text(LISTENING.to_owned()),
+        EngineRole::Server => Ready::Text(LISTENING.to_owned()),
         _ => Ready::AtOnce,
     };
     TaskSpec::new(words, ready)
 }
 
 /// Refuses command lines that iperf3 would refuse.
-fn check(client: &Options, server: &Options, pair: &Engines) -> Result<(), String> {
+fn check(
+    client: &EngineParameters,
+    server: &EngineParameters,
+    pair: &Engines,
+) -> Result<(), String> {
     let read = |words: Vec<String>| {
         parse_command_line(&words, |path: &Path| path.exists()).map(|_| ()).map_err(|error| {
             let why = match error {
@@ -380,7 +384,7 @@ fn check(client: &Options, server: &Options, pair: &Engines) -> Result<(), Strin
 }
 
 /// The client's words, with a name in place of the server's address.
-pub(super) fn client_line(options: &Options, pair: &Engines) -> Vec<String> {
+pub(super) fn client_line(options: &EngineParameters, pair: &Engines) -> Vec<String> {
     let words = options.client_words(pair.server).into_iter();
     words
         .map(|word| match word {

@@ -9,7 +9,7 @@ use linerate_personality::crucible::command_line::RunOptions;
 use linerate_personality::crucible::document::list;
 use linerate_personality::crucible::iperf::{self, read_options};
 use linerate_personality::crucible::mv_params::{parse_mv_params, read_bench_params};
-use linerate_personality::crucible::parameter::{Role, Setting};
+use linerate_personality::crucible::parameter::{EngineRole, Setting};
 use linerate_personality::crucible::run_file::{
     Benchmark, Matrix, RunFile, RunParams, parse_run_file, read_tools,
 };
@@ -198,14 +198,14 @@ fn render_plan(planned: &Planned, file: &RunFile, options: &RunOptions) -> Resul
     for (number, (point, settings)) in plan.points.iter().zip(iterations).enumerate() {
         line(format!("iteration {}:{}", number + 1, render_settings(settings)));
         for pair in engines {
-            let own = |role: Role, id: u32| {
+            let own = |role: EngineRole, id: u32| {
                 let name = file.benchmarks.get(pair.benchmark).map(|one| one.name.as_str());
                 let own = settings.iter().filter(|(benchmark, _)| Some(benchmark.as_str()) == name);
                 let own: Vec<Setting> = own.map(|(_, setting)| setting.clone()).collect();
                 read_options(&own, role, id, options.reading)
             };
-            let server = own(Role::Server, pair.server)?;
-            let client = own(Role::Client, pair.client)?;
+            let server = own(EngineRole::Server, pair.server)?;
+            let client = own(EngineRole::Client, pair.client)?;
             let words = server.server_words(pair.server).join(" ");
             line(format!("  server-{}: iperf3 {words}", pair.server));
             let words = client_line(&client, pair).join(" ");

@@ -1,14 +1,14 @@
 use super::*;
-use crate::crucible::parameter::Role;
+use crate::crucible::parameter::EngineRole;
 
-fn setting(arg: &str, val: &str, role: Role) -> Setting {
+fn setting(arg: &str, val: &str, role: EngineRole) -> Setting {
     Setting { arg: arg.to_owned(), val: val.to_owned(), role, id: None, ids: None }
 }
 
-fn client(settings: &[(&str, &str)]) -> Result<Options, String> {
+fn client(settings: &[(&str, &str)]) -> Result<EngineParameters, String> {
     let settings: Vec<Setting> =
-        settings.iter().map(|(arg, val)| setting(arg, val, Role::Client)).collect();
-    read_options(&settings, Role::Client, 3, Reading::Strict)
+        settings.iter().map(|(arg, val)| setting(arg, val, EngineRole::Client)).collect();
+    read_options(&settings, EngineRole::Client, 3, Reading::Strict)
 }
 
 fn line(settings: &[(&str, &str)]) -> String {
@@ -43,28 +43,28 @@ fn client_words_stand_in_the_originals_order() {
 #[test]
 fn server_words_have_passthru_and_ip_version() {
     let settings = [
-        setting("ipv", "6", Role::All),
-        setting("passthru", "-V", Role::Server),
-        setting("time", "60", Role::Client),
+        setting("ipv", "6", EngineRole::All),
+        setting("passthru", "-V", EngineRole::Server),
+        setting("time", "60", EngineRole::Client),
     ];
-    let options = read_options(&settings, Role::Server, 12, Reading::Strict).unwrap();
+    let options = read_options(&settings, EngineRole::Server, 12, Reading::Strict).unwrap();
     assert_eq!(options.server_words(12).join(" "), "-s --format k -p 30024 -V -6");
 }
 
 #[test]
 fn id_and_ids_choose_engines_and_later_ones_count() {
     let mut settings = vec![
-        setting("time", "1", Role::All),
-        setting("time", "2", Role::Client),
-        setting("time", "3", Role::Client),
+        setting("time", "1", EngineRole::All),
+        setting("time", "2", EngineRole::Client),
+        setting("time", "3", EngineRole::Client),
     ];
     settings[1].id = Some("2".to_owned());
     settings[2].ids = Some(vec!["3".to_owned(), "5-7".to_owned()]);
     let time =
         |role, engine| read_options(&settings, role, engine, Reading::Strict).unwrap().time_s;
-    let found: Vec<u64> = (1..=8).map(|engine| time(Role::Client, engine)).collect();
+    let found: Vec<u64> = (1..=8).map(|engine| time(EngineRole::Client, engine)).collect();
     assert_eq!(found, [1, 2, 3, 1, 3, 3, 3, 1]);
-    assert_eq!(time(Role::Server, 2), 1);
+    assert_eq!(time(EngineRole::Server, 2), 1);
 }
 
 #[test]
@@ -108,13 +108,14 @@ fn wrong_values_are_refused() {
     }
     assert!(client(&[("bitrate-range", "1M-9M")]).unwrap_err().contains("protocol udp"));
     let settings = [
-        setting("protocol", "udp", Role::Client),
-        setting("time", "10abc", Role::Client),
-        setting("bitrate-range", "50M-1G", Role::Client),
+        setting("protocol", "udp", EngineRole::Client),
+        setting("time", "10abc", EngineRole::Client),
+        setting("bitrate-range", "50M-1G", EngineRole::Client),
     ];
-    assert!(read_options(&settings, Role::Client, 1, Reading::Compat).is_err());
-    let settings = [&settings[..2], &[setting("bitrate-range", "50M-400G", Role::Client)]].concat();
-    let options = read_options(&settings, Role::Client, 1, Reading::Compat).unwrap();
+    assert!(read_options(&settings, EngineRole::Client, 1, Reading::Compat).is_err());
+    let settings =
+        [&settings[..2], &[setting("bitrate-range", "50M-400G", EngineRole::Client)]].concat();
+    let options = read_options(&settings, EngineRole::Client, 1, Reading::Compat).unwrap();
     assert_eq!(
         (options.time_s, options.range),
         (10, Some(Range { low: 50, high: 400, unit: 'M' }))
@@ -152,10 +153,10 @@ fn rules_are_readable_and_bound_at_both_ends() {
 #[test]
 fn processors_are_the_last_two_of_the_node() {
     let node = [0, 2, 4, 6];
-    assert_eq!(choose_cpus(CpuPin::Numa, Role::Client, &node), node);
-    assert_eq!(choose_cpus(CpuPin::CpuNuma, Role::Client, &node), [6]);
-    assert_eq!(choose_cpus(CpuPin::CpuNuma, Role::Server, &node), [4]);
-    assert!(choose_cpus(CpuPin::CpuNuma, Role::Server, &[3]).is_empty());
+    assert_eq!(choose_cpus(CpuPin::Numa, EngineRole::Client, &node), node);
+    assert_eq!(choose_cpus(CpuPin::CpuNuma, EngineRole::Client, &node), [6]);
+    assert_eq!(choose_cpus(CpuPin::CpuNuma, EngineRole::Server, &node), [4]);
+    assert!(choose_cpus(CpuPin::CpuNuma, EngineRole::Server, &[3]).is_empty());
 }
 
 #[test]
