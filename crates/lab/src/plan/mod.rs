@@ -6,13 +6,14 @@
 
 mod host;
 mod node;
+mod pods;
 mod read;
 mod schema;
 mod topology;
 mod work;
 mod workloads;
 
-pub use host::{HostSpec, KubernetesHost, SshHost};
+pub use host::{HostSpec, KubernetesHost, SshHost, Via};
 pub use read::{TEXT_BYTES_MAX, read_plan};
 pub use schema::schema;
 pub use topology::{Crossing, Pair, Placement, Topology, TopologyError};

@@ -4,18 +4,36 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 use super::PlanError;
 
 /// A value of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
-    /// A scalar as a word: `10`, `0.5`, `true`, `udp`.
-    Word(String),
+    /// A text.
+    Text(String),
+    /// A number, true or false as a word: `10`, `0.5`, `true`.
+    Plain(String),
     /// A list.
     List(Vec<Node>),
     /// A table.
     Table(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// As JSON, for what is passed on.
+    pub(super) fn into_json(self) -> Value {
+        match self {
+            Self::Text(text) => Value::String(text),
+            Self::Plain(word) => serde_json::from_str(&word).unwrap_or(Value::String(word)),
+            Self::List(items) => items.into_iter().map(Self::into_json).collect(),
+            Self::Table(entries) => {
+                let entries = entries.into_iter().map(|(name, node)| (name, node.into_json()));
+                Value::Object(entries.collect())
+            }
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -30,26 +48,26 @@ impl<'de> Deserialize<'de> for Node {
             }
 
             fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
-                Ok(Node::Word(value.to_string()))
+                Ok(Node::Plain(value.to_string()))
             }
 
             fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
-                Ok(Node::Word(value.to_string()))
+                Ok(Node::Plain(value.to_string()))
             }
 
             fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
-                Ok(Node::Word(value.to_string()))
+                Ok(Node::Plain(value.to_string()))
             }
 
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
                 match value.is_finite() {
-                    true => Ok(Node::Word(value.to_string())),
+                    true => Ok(Node::Plain(value.to_string())),
                     false => Err(E::custom(format!("{value} is no number that can be used"))),
                 }
             }
 
             fn visit_str<E: de::Error>(self, value: &str) -> Result<Node, E> {
-                Ok(Node::Word(value.to_owned()))
+                Ok(Node::Text(value.to_owned()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
@@ -115,7 +133,7 @@ impl Fields {
     pub(super) fn word(&mut self, name: &'static str) -> Result<Option<String>, PlanError> {
         match self.take(name) {
             None => Ok(None),
-            Some(Node::Word(word)) => Ok(Some(word)),
+            Some(Node::Text(word) | Node::Plain(word)) => Ok(Some(word)),
             Some(_) => Err(self.fault(name, "is a list or a table: give one value")),
         }
     }
@@ -164,7 +182,7 @@ impl Fields {
 /// One word, or a list of words.
 pub(super) fn read_words(place: &str, node: Node) -> Result<Vec<String>, PlanError> {
     let word = |node| match node {
-        Node::Word(word) => Ok(word),
+        Node::Text(word) | Node::Plain(word) => Ok(word),
         _ => Err(PlanError::new(place, "has a list or a table as a value: give words or numbers")),
     };
     match node {

@@ -45,7 +45,7 @@ pub fn read_plan(
         Some(node) => Fields::new("tags", node)?.rest(),
     };
     let tags = tags.into_iter().map(|(name, node)| match node {
-        Node::Word(value) => Ok((name, value)),
+        Node::Text(value) | Node::Plain(value) => Ok((name, value)),
         _ => Err(PlanError::new(&format!("tags.{name}"), "is a list or a table: give one value")),
     });
     let tags = tags.collect::<Result<_, _>>()?;
@@ -61,7 +61,7 @@ pub fn read_plan(
     fields.finish()?;
     let (points, needs_port) = cells::read_cells(cells, workloads)?;
     placed.assign_ports(needs_port)?;
-    let plan = Plan {
+    let mut plan = Plan {
         schema: Plan::SCHEMA.to_owned(),
         title,
         tags,
@@ -71,6 +71,7 @@ pub fn read_plan(
         collect,
         points,
     };
+    plan.spread_pods();
     plan.check_size()?;
     Ok(plan)
 }

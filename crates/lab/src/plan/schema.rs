@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::topology::Topology;
-use super::{HostSpec, Plan};
+use super::{HostSpec, KubernetesHost, Plan};
 use crate::collect::Source;
 use linerate_measure::order::Order;
 
@@ -55,15 +55,7 @@ pub fn schema() -> Value {
                 },
             },
             "schedule": schedule_schema(),
-            "collect": {
-                "type": "object",
-                "additionalProperties": false,
-                "properties": {
-                    "hz": { "type": "number", "minimum": 1, "maximum": 10 },
-                    "sources": { "type": "array", "items": { "enum": Source::ALL.map(Source::name) } },
-                    "interfaces": names,
-                },
-            },
+            "collect": collect_schema(),
             "cells": { "type": "array", "minItems": 1, "items": {
                 "type": "object",
                 "required": ["workload"],
@@ -77,6 +69,18 @@ pub fn schema() -> Value {
                 },
                 "additionalProperties": words,
             } },
+        },
+    })
+}
+
+fn collect_schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "hz": { "type": "number", "minimum": 1, "maximum": 10 },
+            "sources": { "type": "array", "items": { "enum": Source::ALL.map(Source::name) } },
+            "interfaces": { "type": "array", "items": { "type": "string" } },
         },
     })
 }
@@ -99,6 +103,8 @@ fn schedule_schema() -> Value {
 
 fn host_schema() -> Value {
     let text = json!({ "type": "string" });
+    let passed_on = KubernetesHost::PASSED_ON.map(|(name, _)| name).join("|");
+    let passed_on = format!("^({passed_on})$");
     json!({
         "type": "object",
         "required": ["transport"],
@@ -111,7 +117,16 @@ fn host_schema() -> Value {
             "ssh_options": { "type": "array", "items": text },
             "sudo": { "type": "boolean" },
             "binary_dir": text,
+            "kubeconfig": text,
+            "context": text,
             "node": text,
+            "image": text,
+            "via": { "enum": ["pod", "cluster-ip", "node-port", "load-balancer", "host-port"] },
+            "node_cpus": { "type": "integer", "minimum": 1 },
+            "static_cpus": { "type": "boolean" },
+            "host_network": { "type": "boolean" },
+            "start_timeout_s": { "type": "integer", "minimum": 1 },
         },
+        "patternProperties": { passed_on: {} },
     })
 }

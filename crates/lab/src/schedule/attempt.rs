@@ -304,11 +304,25 @@ impl Attempt {
         let plan = conductor.plan;
         for (place, pair) in plan.pairs.iter().enumerate() {
             let reached = self.reached.get(place).cloned().flatten();
-            let (Some(reached), Some(work), Some(host)) =
-                (reached, self.work(conductor, place), conductor.hosts.id(&pair.client))
-            else {
+            let (Some(mut reached), Some(work), Some(host), Some(server)) = (
+                reached,
+                self.work(conductor, place),
+                conductor.hosts.id(&pair.client),
+                conductor.hosts.id(&pair.server),
+            ) else {
                 continue;
             };
+            match conductor.fleet.reach(server, reached.port, host) {
+                Ok(None) => {}
+                Ok(Some((address, port))) => (reached.address, reached.port) = (address, port),
+                Err(why) => {
+                    self.fail(&format!(
+                        "the server of pair {} can't be reached: {why}",
+                        pair.number
+                    ));
+                    break;
+                }
+            }
             self.start(conductor, (place, pair.number), Role::Client, host, &work.client, &reached);
         }
         self.advance(conductor);

@@ -18,6 +18,17 @@ pub trait Fleet {
     fn collect(&mut self, host: HostId, request: Option<Request>);
     /// Measures the host's clock anew.
     fn measure_clock(&mut self, host: HostId);
+    /// Where a client on one host reaches a server on another that listens on this port; none: at the plan's address.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no way, a sentence.
+    fn reach(
+        &mut self,
+        server: HostId,
+        port: u16,
+        client: HostId,
+    ) -> Result<Option<(String, u16)>, String>;
     /// What happened next; none within this time.
     fn next_event(&mut self, timeout: Duration) -> Option<HostEvent>;
     /// The controller's clocks.
@@ -43,6 +54,15 @@ impl Fleet for Session {
 
     fn measure_clock(&mut self, host: HostId) {
         Self::measure_clock(self, host);
+    }
+
+    fn reach(
+        &mut self,
+        server: HostId,
+        port: u16,
+        client: HostId,
+    ) -> Result<Option<(String, u16)>, String> {
+        Self::reach(self, server, port, client).map_err(|error| error.to_string())
     }
 
     fn next_event(&mut self, timeout: Duration) -> Option<HostEvent> {

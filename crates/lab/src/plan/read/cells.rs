@@ -70,7 +70,7 @@ impl Cells {
         let mut fields = Fields::new(place, table)?;
         let names = workloads.names();
         let workload = match fields.take("workload") {
-            Some(Node::Word(word)) => word,
+            Some(Node::Text(word) | Node::Plain(word)) => word,
             Some(_) => {
                 let why = "is a list: write [[cells]] once for each workload";
                 return Err(fields.fault("workload", why));
@@ -141,7 +141,7 @@ fn read_zip(place: &str, node: Node) -> Result<Vec<Vec<String>>, PlanError> {
     };
     let names = |words: Vec<String>| words.iter().map(|name| canonical(name)).collect();
     // One group may be written without the outer list.
-    if !items.is_empty() && items.iter().all(|item| matches!(item, Node::Word(_))) {
+    if !items.is_empty() && items.iter().all(|item| matches!(item, Node::Text(_))) {
         return Ok(vec![names(read_words(place, Node::List(items))?)]);
     }
     items.into_iter().map(|item| read_words(place, item).map(names)).collect()

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::{Fields, Node, PlanError, suggest};
 use crate::plan::{HostSpec, KubernetesHost, SshHost};
 
@@ -31,7 +33,9 @@ pub(super) fn read_hosts(node: Option<Node>) -> Result<Hosts, PlanError> {
             return Err(PlanError::new(&place, why));
         }
         let host = read_host(&place, node)?;
-        if let Some(other) = seen.insert(host.identity(), name.clone()) {
+        // Pods without a node are as many as there are names.
+        let is_placed = !matches!(&host, HostSpec::Kubernetes(pod) if pod.node.is_none());
+        if is_placed && let Some(other) = seen.insert(host.identity(), name.clone()) {
             let why = format!(
                 "is the same machine as hosts.{other} ({}): name it once, several pairs can use it",
                 host.identity()
@@ -48,7 +52,7 @@ fn read_host(place: &str, node: Node) -> Result<HostSpec, PlanError> {
     let mut fields = Fields::new(place, node)?;
     let transport = fields.word("transport")?;
     let Some(transport) = transport else {
-        return Err(fields.fault("transport", "is missing: write local, netns or ssh"));
+        return Err(fields.fault("transport", "is missing: write local, netns, ssh or kubernetes"));
     };
     let host = match transport.as_str() {
         "local" => HostSpec::Local { data_address: fields.word("data_address")? },
@@ -60,17 +64,7 @@ fn read_host(place: &str, node: Node) -> Result<HostSpec, PlanError> {
             HostSpec::Netns { namespace, data_address: fields.word("data_address")? }
         }
         "ssh" => HostSpec::Ssh(read_ssh(&mut fields)?),
-        "kubernetes" => {
-            let pod = KubernetesHost {
-                namespace: fields.word("namespace")?.unwrap_or_else(|| "default".to_owned()),
-                node: fields.word("node")?,
-            };
-            let why = format!(
-                "is kubernetes, which this version can't open (namespace {}): use ssh, netns or local",
-                pod.namespace
-            );
-            return Err(fields.fault("transport", why));
-        }
+        "kubernetes" => HostSpec::Kubernetes(Box::new(read_pod(&mut fields)?)),
         other => {
             let known = HostSpec::TRANSPORTS.map(str::to_owned);
             let why = format!("is {other}: {}", suggest(other, &known));
@@ -97,4 +91,36 @@ fn read_ssh(fields: &mut Fields) -> Result<SshHost, PlanError> {
         sudo: fields.flag("sudo")?,
         binary_dir: fields.word("binary_dir")?,
     })
+}
+
+/// What the pod of a host has. Names of [`KubernetesHost::PASSED_ON`] go to the cluster as they are.
+fn read_pod(fields: &mut Fields) -> Result<KubernetesHost, PlanError> {
+    const CPUS_MAX: u32 = 65_536;
+    const TIMEOUT_MAX_S: u32 = 86_400;
+    let via = match fields.word("via")? {
+        None => None,
+        Some(word) => Some(serde_json::from_value(Value::String(word.clone())).map_err(|_| {
+            let known = "pod, cluster-ip, node-port, load-balancer or host-port";
+            fields.fault("via", format!("is {word}: write {known}"))
+        })?),
+    };
+    let mut pod = KubernetesHost {
+        kubeconfig: fields.word("kubeconfig")?,
+        context: fields.word("context")?,
+        namespace: fields.word("namespace")?,
+        node: fields.word("node")?,
+        image: fields.word("image")?,
+        via,
+        node_cpus: fields.count("node_cpus", 1, CPUS_MAX)?,
+        static_cpus: fields.flag("static_cpus")?,
+        host_network: fields.flag("host_network")?,
+        start_timeout_s: fields.count("start_timeout_s", 1, TIMEOUT_MAX_S)?,
+        ..KubernetesHost::default()
+    };
+    for (name, _) in KubernetesHost::PASSED_ON {
+        if let Some(node) = fields.take(name) {
+            pod.pod.insert(name.to_owned(), node.into_json());
+        }
+    }
+    Ok(pod)
 }

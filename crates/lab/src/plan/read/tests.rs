@@ -168,10 +168,7 @@ fn faults_of_hosts_are_named() {
             ("a = { transport = \"ssh\", adress = \"h\" }", "hosts.a.address is missing"),
             ("a = { transport = \"netns\" }", "hosts.a.namespace is missing"),
             ("a = { transport = \"local\", adress = \"h\" }", "hosts.a.adress is unknown"),
-            (
-                "a = { transport = \"kubernetes\" }",
-                "hosts.a.transport is kubernetes, which this version",
-            ),
+            ("a = { transport = \"kubernetes\", via = \"x\" }", "hosts.a.via is x: write pod,"),
             ("\"a b\" = { transport = \"local\" }", "hosts.a b is no name"),
             (
                 "a = { transport = \"local\" }\nb = { transport = \"local\" }",

@@ -17,12 +17,9 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use linerate_engine::event::Cancel;
 use linerate_engine::random_run_id;
-use linerate_lab::host::{
-    Binaries, Host, HostEventKind, LocalHost, NamedHost, NetnsHost, OpenOptions, RemoteHost,
-    Session,
-};
+use linerate_lab::host::{HostEventKind, NamedHost, OpenOptions, Session};
 use linerate_lab::plan::{HostSpec, Plan, TEXT_BYTES_MAX, read_plan};
-use linerate_lab::schedule::{Progress, RunEnding, SinkError, run};
+use linerate_lab::schedule::{Progress, SinkError, run};
 use linerate_measure::matrix::Cell;
 use linerate_measure::plan::Notation;
 use linerate_measure::run::exit;
@@ -42,6 +39,10 @@ use recorder::{Recorder, ms};
 use result::Outcome;
 use screen::{Eta, READER_GONE, Screen};
 use workloads::Commands;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// What a run's pods may take besides twice the planned time.
+const LEAST_DEADLINE_S: u64 = 600;
 
 /// What a run is called in the store, besides what its plan says.
 #[derive(Clone, Debug, Default)]
@@ -104,28 +105,11 @@ fn order_of(plan: &Plan, seed: u64) -> Vec<Cell> {
     plan.schedule.order.cells(points, plan.schedule.samples, seed)
 }
 
-/// The hosts that the pairs use, with the way to each.
-fn hosts_of(plan: &Plan) -> Result<Vec<NamedHost>, Failure> {
+/// The hosts that the pairs use, with the way to each. What is made of them for a run carries its name.
+fn hosts_of(plan: &Plan, run: &str, expected_ns: u64) -> Result<Vec<NamedHost>, Failure> {
     let binaries = Arc::new(binaries(&[]).map_err(Failure::here)?);
-    let named = used_hosts(plan).into_iter().map(|(name, spec)| {
-        let host = host_of(spec, &binaries)
-            .map_err(|why| Failure::usage(format!("hosts.{name}: {why}")))?;
-        Ok(NamedHost { name: name.clone(), host })
-    });
-    named.collect()
-}
-
-fn host_of(spec: &HostSpec, binaries: &Arc<Binaries>) -> Result<Arc<dyn Host>, String> {
-    Ok(match spec {
-        HostSpec::Local { .. } => Arc::new(LocalHost::new(binaries.own.clone())),
-        HostSpec::Netns { namespace, .. } => {
-            Arc::new(NetnsHost::new(namespace, binaries.own.clone()))
-        }
-        HostSpec::Ssh(ssh) => Arc::new(RemoteHost::new(ssh.clone(), Arc::clone(binaries))?),
-        HostSpec::Kubernetes(_) => {
-            return Err("pods can't be opened by this version: use ssh, netns or local".to_owned());
-        }
-    })
+    let deadline_s = (expected_ns / SECOND_NS).saturating_mul(2).saturating_add(LEAST_DEADLINE_S);
+    NamedHost::all_of_plan(plan, run, deadline_s, &binaries).map_err(Failure::usage)
 }
 
 fn open(hosts: &[NamedHost]) -> Result<Session, Failure> {
@@ -135,7 +119,7 @@ fn open(hosts: &[NamedHost]) -> Result<Session, Failure> {
 
 /// Opens every host and prints what it is.
 fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
-    let hosts = hosts_of(plan)?;
+    let hosts = hosts_of(plan, &random_run_id(), 0)?;
     let session = open(&hosts)?;
     let mut rows: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut exit_code = exit::VALID;
@@ -176,7 +160,6 @@ pub(crate) fn carry_out(
     args: &MatrixArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
-    let hosts = hosts_of(plan)?;
     let path = store_path(args.store.as_deref())?;
     let hash = hash_of(plan);
     let writer = Writer::open(&path)?;
@@ -186,6 +169,7 @@ pub(crate) fn carry_out(
     };
     let Begun { run: id, name, mut progress } = begun;
     let cells: Vec<Cell> = progress.cells.iter().map(|state| state.cell).collect();
+    let hosts = hosts_of(plan, &name, dry_run::expected_ns(plan, &cells))?;
     let mut screen = screen_of(args, plan, &progress);
     screen.say(&format!("run {name} in {}", path.display()));
     if let Some(text) = dry_run::over_budget(plan, &cells) {
