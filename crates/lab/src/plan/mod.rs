@@ -26,9 +26,13 @@ use std::fmt;
 use linerate_measure::matrix::Iteration;
 use linerate_measure::order::Order;
 use linerate_measure::threshold::Threshold;
+use linerate_measure::units::render_duration_ns;
 use serde::{Deserialize, Serialize};
 
 use crate::collect::Request;
+
+/// The most cells of a plan.
+const CELLS_MAX: u64 = 1_000_000;
 
 /// What is to be measured, with nothing left to look up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +61,39 @@ pub struct Plan {
 impl Plan {
     /// The name and version of the format that users write.
     pub const SCHEMA: &'static str = "linerate.matrix/1";
+
+    /// Whether there are not too many cells, and the budget holds a round of them.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] names the field.
+    pub fn check_size(&self) -> Result<(), PlanError> {
+        let samples = self.schedule.samples;
+        let cells = (self.points.len() as u64).saturating_mul(u64::from(samples));
+        if cells > CELLS_MAX {
+            let why =
+                format!("is {samples}, which makes {cells} cells, more than {CELLS_MAX}: lower it");
+            return Err(PlanError::new("schedule.samples", why));
+        }
+        let Some(budget_ns) = self.schedule.budget_ns else { return Ok(()) };
+        let round_ns = self.round_ns();
+        if budget_ns < round_ns {
+            let why = format!(
+                "is {}, and one sample of each point takes {}: raise it, or take points out",
+                render_duration_ns(budget_ns),
+                render_duration_ns(round_ns)
+            );
+            return Err(PlanError::new("schedule.budget", why));
+        }
+        Ok(())
+    }
+
+    /// How long one sample of each point takes, without set-up, in nanoseconds.
+    pub fn round_ns(&self) -> u64 {
+        self.points
+            .iter()
+            .fold(0, |sum, Point { expected_ns, .. }| sum.saturating_add(*expected_ns))
+    }
 }
 
 /// One point of the matrix.

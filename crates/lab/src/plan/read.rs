@@ -6,20 +6,18 @@ mod placement;
 
 use linerate_measure::order::Order;
 use linerate_measure::plan::Notation;
-use linerate_measure::units::{parse_duration, render_duration_ns};
+use linerate_measure::units::parse_duration;
 
 use crate::collect::{LEAST_HZ, MOST_HZ, Request, Source};
 
 use super::node::{Fields, Node, read_words, suggest};
 use super::workloads::Workloads;
-use super::{OnHostLoss, Plan, PlanError, Point, Schedule};
+use super::{OnHostLoss, Plan, PlanError, Schedule};
 
 /// The longest text of a plan.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;
 /// The most samples of a point.
 const SAMPLES_MAX: u32 = 10_000;
-/// The most cells of a plan.
-const CELLS_MAX: u64 = 1_000_000;
 /// The most failures of a cell.
 const FAILURES_MAX: u32 = 1_000;
 
@@ -151,41 +149,6 @@ fn read_collect(node: Option<Node>) -> Result<Option<Request>, PlanError> {
     let request = Request { sources, hz, interfaces };
     request.check().map_err(|why| PlanError::new("collect", why))?;
     Ok(Some(request))
-}
-
-impl Plan {
-    /// Whether there are not too many cells, and the budget holds a round of them.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError`] names the field.
-    pub fn check_size(&self) -> Result<(), PlanError> {
-        let samples = self.schedule.samples;
-        let cells = (self.points.len() as u64).saturating_mul(u64::from(samples));
-        if cells > CELLS_MAX {
-            let why =
-                format!("is {samples}, which makes {cells} cells, more than {CELLS_MAX}: lower it");
-            return Err(PlanError::new("schedule.samples", why));
-        }
-        let Some(budget_ns) = self.schedule.budget_ns else { return Ok(()) };
-        let round_ns = self.round_ns();
-        if budget_ns < round_ns {
-            let why = format!(
-                "is {}, and one sample of each point takes {}: raise it, or take points out",
-                render_duration_ns(budget_ns),
-                render_duration_ns(round_ns)
-            );
-            return Err(PlanError::new("schedule.budget", why));
-        }
-        Ok(())
-    }
-
-    /// How long one sample of each point takes, without set-up, in nanoseconds.
-    pub fn round_ns(&self) -> u64 {
-        self.points
-            .iter()
-            .fold(0, |sum, Point { expected_ns, .. }| sum.saturating_add(*expected_ns))
-    }
 }
 
 #[cfg(test)]

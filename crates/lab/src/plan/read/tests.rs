@@ -1,7 +1,7 @@
 use linerate_measure::matrix::Iteration;
 
 use super::*;
-use crate::plan::{Fault, Known, Pair, Prepared, Ready, TaskSpec, Word, Work};
+use crate::plan::{Fault, Known, Pair, Point, Prepared, Ready, TaskSpec, Word, Work};
 
 /// Workloads of the tests: `flood` and `ask`, whose `rate` is a number of M up to 100.
 struct Stand;
