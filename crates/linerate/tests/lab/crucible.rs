@@ -1,7 +1,8 @@
 //! Crucible's files and command lines, run by the program.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -153,7 +154,14 @@ fn run_on_this_machine_is_stored_and_found_again() {
         {"arg": "bitrate", "vals": ["8M"]}]);
     let run_params = json!({"num-samples": 2, "test-order": "iteration", "max-sample-failures": 3,
         "name": "A", "email": "a@example.org"});
-    write(&folder, "run.json", &local_run(&params, &run_params));
+    let mut file = local_run(&params, &run_params);
+    // Ports of its own: 30000 and twice the number.
+    let first = 10 + std::process::id() % 650 * 2;
+    let ids = format!("{first}-{}", first + 1);
+    file["benchmarks"][0]["ids"] = json!(ids);
+    file["endpoints"][0]["engines"] =
+        json!([{"role": "client", "ids": ids}, {"role": "server", "ids": ids}]);
+    write(&folder, "run.json", &file);
     said(&crucible(folder.path(), &["run", "run.json", "--id", RUN]), &[0, 6]);
     let shown = said(&crucible(folder.path(), &["get", "result", "--run", RUN]), &[0]);
     for part in [
@@ -205,24 +213,27 @@ fn run_on_this_machine_is_stored_and_found_again() {
 /// Every loss is allowed, so that each step passes as long as anything arrives.
 #[test]
 fn hunt_takes_the_steps_of_a_binary_search() {
-    let folder = tempfile::tempdir().unwrap();
-    let params = json!([
-        {"arg": "time", "vals": ["1"]}, {"arg": "protocol", "vals": ["udp"]},
-        {"arg": "bitrate-range", "vals": ["1M-5M"]}, {"arg": "max-loss-pct", "vals": ["100"]}]);
-    let mut file = local_run(&params, &json!({"max-sample-failures": 3}));
-    file["benchmarks"][0]["ids"] = json!(1);
-    file["endpoints"][0]["engines"] =
-        json!([{"role": "client", "ids": 1}, {"role": "server", "ids": 1}]);
-    write(&folder, "run.json", &file);
-    said(&crucible(folder.path(), &["run", "run.json", "--id", RUN]), &[0, 6]);
-    let words = ["results", "export", RUN, "--format", "ndjson"];
-    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(words)
-        .env("LINERATE_STORE", folder.path().join("results.db"))
-        .output()
-        .unwrap();
-    let exported = said(&output, &[0]);
-    let hunt = exported.split("hunt: ").nth(1).unwrap();
-    assert!(hunt.starts_with("3M PASS "), "{hunt}");
+    let id = (1320 + std::process::id() % 60).to_string();
+    let program = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(["crucible", "engine"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+    };
+    let mut server =
+        program().args(["server", "--id", &id]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("Server listening on")));
+    let params = ["protocol=udp", "time=1", "bitrate-range=1M-5M", "max-loss-pct=100"];
+    let params = params.iter().flat_map(|param| ["--param", param]);
+    let client = ["client", "--id", &id, "--address", "127.0.0.1"];
+    let output = program().args(client).args(params).output().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let finished: Value = serde_json::from_str(&said(&output, &[0])).unwrap();
+    assert_eq!(finished["record"], "finished");
+    let notes = finished["run"]["status"]["notes"].as_array().unwrap();
+    let hunt = notes.iter().filter_map(Value::as_str).find(|note| note.starts_with("hunt: "));
+    let hunt = hunt.unwrap();
+    assert!(hunt.starts_with("hunt: 3M PASS "), "{hunt}");
     assert!(hunt.contains(", 4M PASS ") && hunt.contains("; final answer 4M"), "{hunt}");
 }

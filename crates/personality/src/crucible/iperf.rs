@@ -19,7 +19,7 @@ const LONGEST_OMIT_S: u64 = 600;
 /// The test's duration where none is given, in seconds.
 const DEFAULT_S: u64 = 10;
 
-/// The rules of the parameters. Unlike the original's, patterns are bound at both ends.
+/// The rules of the parameters. A value that matches only by its beginning is refused ([`Name::PrefixValue`]).
 const REQUIREMENTS: &str = r#"{
     "presets": {"basic": [
         {"arg": "time", "vals": ["60"]},
@@ -29,18 +29,18 @@ const REQUIREMENTS: &str = r#"{
     "validations": {
         "protocol": {"args": ["protocol"], "vals": "^(tcp|udp)$", "description": "tcp or udp"},
         "ipv": {"args": ["ipv"], "vals": "^[46]$", "description": "4 or 6"},
-        "whole": {"args": ["time", "omit", "num-peers"], "vals": "^[1-9][0-9]*$",
+        "whole": {"args": ["time", "omit", "num-peers"], "vals": "[1-9][0-9]*",
             "description": "a whole number from 1"},
-        "length": {"args": ["length"], "vals": "^[1-9][0-9]*[KMGkmg]?$",
+        "length": {"args": ["length"], "vals": "[1-9][0-9]*[KMGkmg]?",
             "description": "bytes, with K, M or G"},
-        "bitrate": {"args": ["bitrate"], "vals": "^[0-9]+(\\.[0-9]+)?[KMGTkmgt]?(/[0-9]+)?$",
+        "bitrate": {"args": ["bitrate"], "vals": "[0-9]+(\\.[0-9]+)?[KMGTkmgt]?(/[0-9]+)?",
             "description": "bit/s, with K, M, G or T; 0: unlimited"},
-        "max-loss-pct": {"args": ["max-loss-pct"], "vals": "^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)$",
+        "max-loss-pct": {"args": ["max-loss-pct"], "vals": "([0-9]+(\\.[0-9]*)?|\\.[0-9]+)",
             "description": "percent"},
         "text": {"args": ["ifname", "remotehost", "passthru"], "vals": "^.+$"},
         "cpu-pin": {"args": ["cpu-pin"], "vals": "^(numa|cpu-numa)$",
             "description": "numa or cpu-numa"},
-        "bitrate-range": {"args": ["bitrate-range"], "vals": "^[0-9]+[KMG]-[0-9]+[KMG]$",
+        "bitrate-range": {"args": ["bitrate-range"], "vals": "[0-9]+[KMG]-[0-9]+[KMG]",
             "description": "two bit rates with K, M or G, such as 50M-400M"}
     }
 }"#;
