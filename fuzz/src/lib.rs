@@ -2,6 +2,7 @@
 //! include these files too, to replay `seeds/` on a stable compiler.
 
 pub mod command_line;
+pub mod crucible;
 pub mod ctstraffic;
 pub mod iperf3;
 pub mod life;
