@@ -85,6 +85,7 @@ const WIDE: &[Exception] = &[
     ("engine", "TestOptions", 13, OPTIONS),
     ("linerate", "Context", 13, FORMAT),
     ("linerate", "JsonPrinter", 14, STATE),
+    ("personality", "EngineParameters", 13, OPTIONS),
     ("personality", "RunOptions", 15, OPTIONS),
     ("personality", "SocketOptions", 13, OPTIONS),
     ("wire", "Client", 13, STATE),

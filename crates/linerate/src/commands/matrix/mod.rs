@@ -258,7 +258,6 @@ fn begin(writer: &Writer, plan: &Plan, labels: &Labels, hash: &str) -> Result<Be
             .iter()
             .map(|cell| NewCell { iteration: cell.iteration, sample: cell.sample + 1 })
             .collect(),
-        ..NewRun::default()
     };
     let (run, name) = writer.begin_run(new)?;
     Ok(Begun { run, name, progress: Progress::new(cells) })
