@@ -3,6 +3,7 @@
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
 mod connect;
+mod hunt;
 mod identity;
 mod link;
 mod load;
@@ -14,6 +15,7 @@ mod serve;
 pub mod values;
 
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
+pub use hunt::HuntArgs;
 pub use identity::IdentityArgs;
 pub use link::LinkArgs;
 pub use load::{
@@ -45,6 +47,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
+  linerate hunt HOST                             the highest UDP rate with at most 0.1 % loss
   linerate link --profile geo                    a satellite link between two namespaces
   linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
     after_help = render_after_help(),
@@ -91,6 +94,8 @@ pub enum Command {
     Rr(RrArgs),
     /// Measure connections with a server: how many per second, and how long each takes
     Connect(ConnectRateArgs),
+    /// Search the highest rate that keeps limits on loss or latency
+    Hunt(HuntArgs),
     /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay

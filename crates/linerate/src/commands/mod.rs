@@ -3,6 +3,7 @@
 mod dry_run;
 mod generate;
 mod help;
+mod hunt;
 mod link;
 mod man_pages;
 mod measure;
@@ -116,6 +117,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             let plans = plans_from_connect(args).map_err(Failure::from);
             measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
+        Command::Hunt(args) => hunt::hunt(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),

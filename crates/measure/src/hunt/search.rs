@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bisection::{Bisection, BisectionStep};
-use super::estimate::longest_ns;
+use super::estimate::{at_end_ns, longest_ns};
 use super::{Goal, Method, Outcome, Purpose, Step, Trial, Verdict};
 
 /// Steps from a guess, and the widest bracket at the end, as a share of the rate.
@@ -78,7 +78,7 @@ impl Hunt {
     /// A hunt that has seen nothing.
     pub fn new(goal: Goal) -> Self {
         let mut hunt = Self {
-            bisection: Bisection::new(goal.low, goal.high),
+            bisection: Bisection::new(goal.low / goal.step.max(1), goal.high / goal.step.max(1)),
             course: Course::Guess(goal.high),
             goal,
             rates: BTreeMap::new(),
@@ -108,6 +108,8 @@ impl Hunt {
                 purpose,
                 longest_ns: match purpose {
                     Purpose::Fixed => self.goal.trial_ns,
+                    Purpose::Search if self.goal.is_judged_at_end() => at_end_ns(&self.goal, rate),
+                    Purpose::Confirm if self.goal.is_judged_at_end() => self.goal.trial_ns,
                     Purpose::Search => longest_ns(&self.goal, rate, 1.0),
                     Purpose::Confirm => longest_ns(&self.goal, rate, CONFIRM_FLOOR),
                 },
@@ -209,8 +211,9 @@ impl Hunt {
 
     fn bisect(&self) -> Result<(u64, Purpose), Outcome> {
         match self.bisection.poll_step() {
-            BisectionStep::Run(rate) => Ok((rate, Purpose::Fixed)),
-            BisectionStep::Answer(rate) => {
+            BisectionStep::Run(number) => Ok((number * self.goal.step, Purpose::Fixed)),
+            BisectionStep::Answer(number) => {
+                let rate = number * self.goal.step;
                 let tried = self.rates.get(&rate).is_some_and(|known| known.passes);
                 Err(Outcome::Bisected { rate, tried })
             }

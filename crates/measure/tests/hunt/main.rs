@@ -21,6 +21,7 @@ fn goal(low: u64, high: u64) -> Goal {
         unit: RateUnit::BitsPerSecond,
         low,
         high,
+        step: 1,
         per_item: DATAGRAM_BITS,
         limits: Limits { loss_ratio: 0.001, latencies: Vec::new() },
         trial_ns: 10_000_000_000,

@@ -10,6 +10,7 @@ fn goal(low: u64, high: u64, loss_ratio: f64) -> Goal {
         unit: RateUnit::RequestsPerSecond,
         low,
         high,
+        step: 1,
         per_item: 1,
         limits: Limits { loss_ratio, latencies: Vec::new() },
         trial_ns: 10_000_000_000,
@@ -151,6 +152,10 @@ fn the_originals_search_never_runs_the_ends() {
     assert_eq!(outcome, Outcome::Bisected { rate: 173, tried: true });
     let rates: Vec<u64> = trials.iter().map(|trial| trial.rate).collect();
     assert_eq!(rates, [225, 137, 181, 159, 170, 175, 172, 173, 174]);
+    let in_thousands = Goal { low: 50_000, high: 400_999, step: 1_000, ..goal.clone() };
+    let (outcome, trials) = run(in_thousands, carries(173_500));
+    assert_eq!(outcome, Outcome::Bisected { rate: 173_000, tried: true });
+    assert_eq!(trials[0].rate, 225_000);
     let (outcome, _) = run(Goal { low: 100, high: 200, ..goal }, carries(50));
     assert_eq!(outcome, Outcome::Bisected { rate: 100, tried: false });
 }
