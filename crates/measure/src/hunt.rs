@@ -293,6 +293,11 @@ pub enum Outcome {
         /// What it offered at most, of three trials.
         offered: u64,
     },
+    /// The sender stalled in ten trials in a row: its machine is too busy.
+    SenderStalls {
+        /// The rate of the trials.
+        rate: u64,
+    },
     /// The hunt was cut off.
     Interrupted {
         /// The highest rate that has passed; absent: none has.

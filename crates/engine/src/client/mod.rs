@@ -15,7 +15,7 @@ use crate::access::Access;
 use crate::event::{Cancel, Sink};
 use record::Record;
 pub use record::random_run_id;
-use session::Kept;
+use session::KeptConversation;
 
 /// Measures. Whatever happens, the answer is a document: a failure, too, is a [`Run`], and its
 /// status says what went wrong and with which exit code a program should end.
@@ -31,7 +31,7 @@ pub fn run(plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
 /// the protocol has a connection for each.
 #[derive(Default)]
 pub struct Lease {
-    kept: Option<Kept>,
+    kept: Option<KeptConversation>,
 }
 
 impl Lease {

@@ -37,12 +37,12 @@ use crate::waker::Waker;
 const PAUSES_MS: [u64; 4] = [50, 100, 200, 400];
 
 /// A conversation that goes on after a test.
-pub(super) struct Kept {
+pub(super) struct KeptConversation {
     server: SocketAddr,
     control: Conversation<Client, TlsChannel>,
 }
 
-impl Kept {
+impl KeptConversation {
     /// Takes what came since the last test: answers to pings, or the end.
     fn if_it_goes_on(mut self) -> Option<Self> {
         let _told = self.control.pump();
@@ -57,7 +57,7 @@ pub(super) fn measure(
     access: &Access,
     sink: &Sink,
     cancel: &Cancel,
-    (record, mut place): (&mut Record, Option<&mut Option<Kept>>),
+    (record, mut place): (&mut Record, Option<&mut Option<KeptConversation>>),
 ) -> Result<(), Error> {
     plan.check().map_err(|error| Error::Plan(error.to_string()))?;
     check_binds(plan)?;
@@ -79,7 +79,7 @@ pub(super) fn measure(
                 check_key(&channel, access, &mut trusted)?;
                 let config = client_config(plan, access, &channel, place.is_some())?;
                 let control = Conversation::new(Client::new(config, now()), channel);
-                let kept = Kept { server, control };
+                let kept = KeptConversation { server, control };
                 let mut session = NativeClientTest::new(plan, sink, cancel, record, kept)?;
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
@@ -173,7 +173,7 @@ impl<'a> NativeClientTest<'a> {
         sink: &'a Sink,
         cancel: &'a Cancel,
         record: &'a mut Record,
-        Kept { server, control }: Kept,
+        KeptConversation { server, control }: KeptConversation,
     ) -> Result<Self, Error> {
         Ok(Self {
             plan,
@@ -199,7 +199,7 @@ impl<'a> NativeClientTest<'a> {
         sink: &'a Sink,
         cancel: &'a Cancel,
         record: &'a mut Record,
-        mut kept: Kept,
+        mut kept: KeptConversation,
     ) -> Result<Self, Error> {
         kept.control.machine.ask(workload_document(plan)?, plan.exclusive);
         Self::new(plan, sink, cancel, record, kept)
@@ -374,7 +374,7 @@ impl<'a> NativeClientTest<'a> {
         mut self,
         outcome: Result<(), Error>,
         access: &Access,
-        place: Option<&mut Option<Kept>>,
+        place: Option<&mut Option<KeptConversation>>,
     ) -> Result<(), Error> {
         self.record.draft.notes.extend(access.doubt.clone());
         if let Some(load) = self.load.take()
@@ -395,7 +395,7 @@ impl<'a> NativeClientTest<'a> {
         }
         match place {
             Some(place) if self.control.machine.stage() == Stage::Delivering => {
-                *place = Some(Kept { server: self.server, control: self.control });
+                *place = Some(KeptConversation { server: self.server, control: self.control });
             }
             _ => self.control.close(0),
         }

@@ -12,27 +12,29 @@ use crate::completions::hosts;
 #[derive(Args, Debug)]
 #[command(
     before_help = "Examples:
-  linerate hunt HOST                                UDP: the highest rate with at most 0.1 % loss
-  linerate hunt HOST --rate 10M..500M --loss 0.01%  between two rates, another limit
-  linerate hunt HOST --rate 80M                     one rate: does it keep the limit?
-  linerate hunt HOST --rate 1k..200k --latency p99=1ms
-                                                    requests per second over TCP
-  linerate hunt HOST --compat --rate 50M..400M      the Crucible benchmark's binary search",
+  linerate hunt HOST                          UDP, at most 0.1 % loss
+  linerate hunt HOST --rate 10M..500M         between two rates
+  linerate hunt HOST --rate 80M --loss 0.01%  does one rate keep a limit?
+  linerate hunt HOST --latency p99=1ms        requests per second over TCP
+  linerate hunt HOST --compat --rate 50M..1G  the Crucible benchmark's search",
     after_help = "Every flag, and how numbers are written: linerate hunt --help",
-    after_long_help = super::UNITS
+    after_long_help = super::UNITS,
+    // Refused with a sentence: a hunt has many trials, and prints these.
+    mut_arg("csv", super::connect::hidden),
+    mut_arg("verbose", super::connect::hidden),
+    mut_arg("start_at", super::connect::hidden)
 )]
 pub struct HuntArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT
     #[arg(value_name = "HOST", value_parser = HostPort::parse, add = ArgValueCandidates::new(hosts))]
     pub host: HostPort,
-    /// What to search between: bits per second, with --requests or --latency requests per second. One rate: only
-    /// that is judged [default: 1M..10G; requests: 10..1M]
+    /// Rates to search between, of requests per second; or one to judge [default: 1M..10G; requests 10..1M]
     #[arg(long, value_name = "LOW..HIGH", allow_hyphen_values = true, help_heading = "Hunt")]
     pub rate: Option<String>,
-    /// The greatest share of datagrams that may be lost, or of requests that may fail [default: 0.1%; with --compat 0]
+    /// The most that may be lost, or fail [default: 0.1%; with --compat 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent, allow_hyphen_values = true, help_heading = "Hunt")]
     pub loss: Option<f64>,
-    /// A percentile of latency that must not be above a time, as in p99=1ms; repeatable
+    /// The most that a percentile of latency may be: p99=1ms; repeatable
     #[arg(long, value_name = "pN=TIME", value_parser = values::latency_limit, help_heading = "Hunt")]
     pub latency: Vec<LatencyLimit>,
     /// Search the highest rate of requests instead of a stream's
@@ -67,7 +69,7 @@ pub struct HuntArgs {
     /// Flows that share the rate
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
     pub flows: u32,
-    /// Bytes of a datagram, or of a request and of its response [default: 1448; QUIC 1100; requests 1, UDP 16]
+    /// Bytes of a datagram, request and response [default: those of stream and rr]
     #[arg(long, value_name = "BYTES", value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub size: Option<u32>,
     /// How to reach the server.

@@ -118,6 +118,8 @@ impl Search<'_> {
         }
         let mut record = TrialRecord::new(goal, trial, judge.finish(), &judge.seen());
         record.started_utc_ns = run.environment.started_utc_ns;
+        let datagrams = run.summary.datagrams.unwrap_or_default();
+        record.items.dropped_by_socket = datagrams.dropped_by_socket;
         (run, record)
     }
 }
@@ -196,7 +198,7 @@ fn concluded(
         HuntRecord { goal: hunt.goal().clone(), trials, outcome, reported_trial: best.trial };
     let (end, exit_code) = match outcome {
         Found::Interrupted { .. } => (Outcome::Interrupted, exit::INTERRUPTED),
-        Found::Unsteady { .. } | Found::SenderLimited { .. } => {
+        Found::Unsteady { .. } | Found::SenderLimited { .. } | Found::SenderStalls { .. } => {
             (Outcome::Untrustworthy, exit::UNTRUSTWORTHY)
         }
         _ => (Outcome::Complete, exit::VALID),

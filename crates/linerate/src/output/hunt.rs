@@ -85,6 +85,10 @@ fn render_why(goal: &Goal, trial: &TrialRecord) -> String {
         Verdict::Invalid { why: Shortfall::Uneven } => "sender was uneven".to_owned(),
         Verdict::Invalid { why: Shortfall::Short } => "ended early".to_owned(),
         _ if !goal.limits.latencies.is_empty() => slow(),
+        // Not the path's fault.
+        _ if items.dropped_by_socket.unwrap_or(0) * 2 > items.lost.max(1) => {
+            format!("{loss}, in a full socket")
+        }
         _ => loss,
     };
     let purpose = if trial.purpose == Purpose::Confirm { ", long" } else { "" };
@@ -120,6 +124,11 @@ pub(crate) fn render_outcome(record: &HuntRecord) -> String {
             "this sender can't offer {}: it sent {}; give a lower --rate, or --flows and a larger --size",
             rate(asked),
             rate(offered)
+        ),
+        Outcome::SenderStalls { rate: asked } => format!(
+            "this sender stalled in every trial at {}: other programs take its processors; try again when they \
+             are done, or pin its threads (--cpu)",
+            rate(asked)
         ),
         Outcome::Interrupted { passed, failed } => {
             let known = [passed.map(|rate| (rate, "passed")), failed.map(|rate| (rate, "failed"))];

@@ -24,6 +24,11 @@ pub fn goal_from_args(args: &HuntArgs) -> Result<(Goal, Plan), Error> {
     if args.output.csv {
         return Err(contradiction("--csv: a hunt has no rows of samples: use --json or --ndjson"));
     }
+    if args.output.verbose {
+        return Err(contradiction(
+            "--verbose: a hunt prints its trials; --json has all that is known",
+        ));
+    }
     if args.connect.start_at.is_some() {
         return Err(contradiction("--start-at: a hunt has many trials, which begin one by one"));
     }

@@ -66,10 +66,10 @@ fn one_rate_is_judged_over_each_transport_with_datagrams() {
         let document = Document::parse(&ended.stdout);
         let hunt = hunt_of(&document);
         let trials = hunt["trials"].as_array().unwrap();
-        assert!((1..=3).contains(&trials.len()), "{words}: {hunt}");
+        assert!((1..=11).contains(&trials.len()), "{words}: {hunt}");
         for trial in trials {
             let items = |name: &str| trial["items"][name].as_u64().unwrap();
-            assert!(items("sent") > 0 && items("loss_events") <= items("lost"), "{words}: {trial}");
+            assert!(items("loss_events") <= items("lost"), "{words}: {trial}");
         }
     }
 }
@@ -147,6 +147,8 @@ fn hunts_that_make_no_sense_are_refused_with_the_flag_to_change() {
         ("--latency p100=1ms", "p99=1ms"),
         ("--tcp", "--requests"),
         ("--csv", "--csv"),
+        ("--verbose", "--verbose"),
+        ("--start-at @9999999999", "--start-at"),
         ("--size 20", "--size"),
         ("--compat --requests", "--requests"),
     ] {

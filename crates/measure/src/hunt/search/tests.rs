@@ -1,4 +1,4 @@
-use super::super::{Breach, LatencyLimit, Limits, RateUnit, Shortfall};
+use super::super::{Breach, LatencyLimit, Limits, RateUnit};
 use super::*;
 
 const FAIL: Verdict = Verdict::Fail { why: Breach::Loss };
@@ -92,6 +92,9 @@ fn a_sender_that_never_offers_a_rate_ends_the_hunt_after_3_trials() {
     let (outcome, trials) = run(goal(1, 100, 0.001), |_| (INVALID, 10));
     assert_eq!(outcome, Outcome::SenderLimited { rate: 100, offered: 100 });
     assert_eq!(trials.len(), 3);
+    let stalls = Verdict::Invalid { why: Shortfall::Uneven };
+    let (outcome, trials) = run(goal(1, 100, 0.001), |_| (stalls, 10));
+    assert_eq!((outcome, trials.len()), (Outcome::SenderStalls { rate: 100 }, 10));
     // Now and then is no matter.
     let mut path = carries(87_000);
     let mut number = 0;
