@@ -51,7 +51,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
-  linerate hunt HOST                             the highest UDP rate with at most 0.1 % loss
+  linerate hunt HOST                             the UDP rate at which loss begins
   linerate link --profile geo                    a satellite link between two namespaces
   linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
     after_help = render_after_help(),

@@ -18,8 +18,8 @@ use super::measure::{Keys, access_of, read_keys};
 use super::{Failure, dry_run, open_destination};
 use crate::args::HuntArgs;
 use crate::output::{
-    Destination, NdjsonPrinter, Printer, Style, narrate, render_error_record, render_hunt_begin,
-    render_json, render_outcome, render_trial, render_trial_head,
+    Destination, Narration, NdjsonPrinter, Printer, Style, narrate, render_error_record,
+    render_hunt_begin, render_json, render_outcome, render_trial, render_trial_head,
 };
 use crate::planning::{goal_from_args, trial_plan};
 
@@ -103,7 +103,8 @@ impl Search<'_> {
         let mut judge = Judge::new(goal, trial);
         let run = thread::scope(|scope| {
             let (stop, judge) = (&stop, &mut judge);
-            let watch = move || watch(&events, plan, judge, (stop, user));
+            let narration = Narration::new(self.args.output.quiet, false);
+            let watch = move || watch(&events, plan, judge, narration, (stop, user));
             // Without a thread that watches, the trial takes its full time.
             let watching = thread::Builder::new().spawn_scoped(scope, watch);
             let run = self.lease.run(plan, &access, &sink, stop);
@@ -129,6 +130,7 @@ fn watch(
     events: &Receiver<Event>,
     plan: &Plan,
     judge: &mut Judge,
+    mut narration: Narration,
     (stop, user): (&Cancel, &Cancel),
 ) {
     loop {
@@ -141,8 +143,8 @@ fn watch(
                     stop.request();
                 }
             }
-            Ok(Event::Note(text)) => narrate(&format!("linerate: {text}\n")),
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(event) => narrate(&narration.render_event(&event)),
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if user.requested() {
@@ -255,8 +257,11 @@ impl HuntReport {
         if !self.quiet {
             narrate(&render_hunt_begin(goal, estimate(goal)));
         }
-        if self.format == Format::Text && !self.quiet {
-            self.write(&render_trial_head(self.style));
+        match self.format {
+            _ if self.quiet => {}
+            Format::Text => self.write(&render_trial_head(self.style)),
+            Format::Json => narrate(&render_trial_head(Style::Plain)),
+            Format::Ndjson => {}
         }
     }
 
@@ -288,17 +293,11 @@ impl HuntReport {
                     let sentence = render_outcome(record);
                     self.write(&format!("{}\n", self.style.bold(&sentence)));
                 }
-                run.status
-                    .notes
-                    .iter()
-                    .for_each(|note| narrate(&format!("linerate: note: {note}\n")));
+                let notes = run.status.notes.iter().filter(|_| !self.quiet);
+                notes.for_each(|note| narrate(&format!("linerate: note: {note}\n")));
             }
         }
-        if run.status.outcome == Outcome::Failed
-            && let Some(message) = &run.status.message
-        {
-            narrate(&format!("linerate: {message}\n"));
-        }
+        narrate(&Narration::new(self.quiet, false).render_run(run, 0));
         if let Some(trouble) = self.trouble {
             return Err(trouble);
         }

@@ -22,7 +22,7 @@ pub(crate) fn render_hunt_begin(goal: &Goal, estimate: Estimate) -> String {
     let (shortest, longest) = (seconds(estimate.shortest_ns), seconds(estimate.longest_ns));
     let time = match shortest == longest {
         true => shortest,
-        false => format!("{shortest} if that is near the highest, up to {longest} near the lowest"),
+        false => format!("{shortest} if it is near the highest, up to {longest} near the lowest"),
     };
     let mut text = format!("linerate: {rates} {}\n", render_limits(goal));
     text.push_str(&format!("linerate: expected time: {time}\n"));
