@@ -1,0 +1,200 @@
+//! How bytes get from one TCP connection to another: by a copy, or through a pipe inside the kernel (splice(2)).
+
+use bytes::Bytes;
+use linerate_wire::relay::{Moved, Sink, Source};
+use rustix::io::{Errno, retry_on_intr as retried};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use socket2::Socket;
+
+use crate::transport::Pipe;
+
+/// What is read with one call at most.
+pub(super) const PIECE_BYTES: usize = 128 << 10;
+/// What a pipe is asked to hold. It holds a page, or a longer piece of what a network card received, in each of its
+/// slots, and has a slot for each 4 KiB of this.
+const PIPE_BYTES: usize = 256 << 10;
+/// Pipes of a thread: each has two descriptors, which connections need more.
+const MOST_PIPES: usize = 64;
+/// A way whose pieces are shorter is copied: a pipe would pin whole pages for a few bytes.
+const LEAST_SPLICED_BYTES: usize = 16 << 10;
+
+/// What the pairs of a thread carry bytes with.
+pub(super) struct Mover {
+    scratch: Vec<u8>,
+    /// Empty ones.
+    pipes: Vec<Pipe>,
+    /// Those, and those of ways.
+    opened_pipes: usize,
+}
+
+/// One way through a pair.
+#[derive(Default)]
+pub(super) struct Way {
+    /// What one end gave and the other has not taken.
+    waiting: Option<Waiting>,
+    /// Whether the last piece was long.
+    is_bulk: bool,
+}
+
+enum Waiting {
+    Copied(Bytes),
+    InPipe(Pipe),
+}
+
+impl Mover {
+    pub(super) fn new() -> Self {
+        Self { scratch: vec![0; PIECE_BYTES], pipes: Vec::new(), opened_pipes: 0 }
+    }
+
+    fn take_pipe(&mut self) -> Option<Pipe> {
+        if let Some(pipe) = self.pipes.pop() {
+            return Some(pipe);
+        }
+        let pipe =
+            (self.opened_pipes < MOST_PIPES).then(|| Pipe::open(PIPE_BYTES).ok()).flatten()?;
+        self.opened_pipes += 1;
+        Some(pipe)
+    }
+
+    /// A way has ended: closes its pipe, if it has one, with what is in it.
+    pub(super) fn drop_waiting(&mut self, way: &mut Way) {
+        if let Some(Waiting::InPipe(_)) = way.waiting.take() {
+            self.opened_pipes -= 1;
+        }
+    }
+
+    /// Gives a connection what waits of a way.
+    fn give(&mut self, way: &mut Way, to: &Socket) -> (usize, Sink) {
+        match way.waiting.take() {
+            None => (0, Sink::Open),
+            Some(Waiting::Copied(piece)) => {
+                let mut left = &*piece;
+                let sink = write(to, &mut left);
+                let taken = piece.len() - left.len();
+                if !left.is_empty() {
+                    way.waiting = Some(Waiting::Copied(piece.slice(taken..)));
+                }
+                (taken, sink)
+            }
+            Some(Waiting::InPipe(mut pipe)) => {
+                let before = pipe.held_bytes();
+                let sink = drain(&mut pipe, to);
+                let taken = before - pipe.held_bytes();
+                if pipe.held_bytes() == 0 {
+                    self.pipes.push(pipe);
+                } else {
+                    way.waiting = Some(Waiting::InPipe(pipe));
+                }
+                (taken, sink)
+            }
+        }
+    }
+
+    /// Gives the end that takes what waits of a way, then what the other has, in pieces of so many bytes, until it
+    /// has had so many.
+    pub(super) fn carry(
+        &mut self,
+        way: &mut Way,
+        [from, to]: [&Socket; 2],
+        [piece_bytes, most_bytes]: [usize; 2],
+    ) -> Moved {
+        let (mut taken_bytes, mut source) = (0, Source::More);
+        let (given, mut sink) = self.give(way, to);
+        taken_bytes += given;
+        while taken_bytes < most_bytes && sink == Sink::Open {
+            let passed = if way.is_bulk
+                && let Some(pipe) = self.take_pipe()
+            {
+                self.pass_by_pipe(way, pipe, [from, to], piece_bytes)
+            } else {
+                self.pass_by_copy(way, [from, to], piece_bytes)
+            };
+            match passed {
+                Ok((given, now)) => (taken_bytes, sink) = (taken_bytes + given, now),
+                Err(none) => {
+                    source = none;
+                    break;
+                }
+            }
+        }
+        Moved { held_bytes: way.held_bytes(), taken_bytes, source, sink }
+    }
+
+    fn pass_by_copy(
+        &mut self,
+        way: &mut Way,
+        [from, to]: [&Socket; 2],
+        piece_bytes: usize,
+    ) -> Result<(usize, Sink), Source> {
+        let most = piece_bytes.min(self.scratch.len());
+        let space = self.scratch.get_mut(..most).unwrap_or_default();
+        let read = read_of(retried(|| {
+            recv(from, &mut *space, RecvFlags::empty()).map(|(length, _)| length)
+        }))?;
+        way.is_bulk = read >= LEAST_SPLICED_BYTES;
+        let mut left = space.get(..read).unwrap_or_default();
+        let sink = write(to, &mut left);
+        way.waiting = (!left.is_empty()).then(|| Waiting::Copied(Bytes::copy_from_slice(left)));
+        Ok((read - left.len(), sink))
+    }
+
+    fn pass_by_pipe(
+        &mut self,
+        way: &mut Way,
+        mut pipe: Pipe,
+        [from, to]: [&Socket; 2],
+        piece_bytes: usize,
+    ) -> Result<(usize, Sink), Source> {
+        let read = read_of(retried(|| pipe.fill(from, piece_bytes)));
+        way.is_bulk =
+            read.is_ok_and(|read| read >= LEAST_SPLICED_BYTES) || read == Err(Source::Empty);
+        way.waiting = Some(Waiting::InPipe(pipe));
+        let given = self.give(way, to);
+        read.map(|_| given)
+    }
+}
+
+impl Way {
+    fn held_bytes(&self) -> usize {
+        match &self.waiting {
+            None => 0,
+            Some(Waiting::Copied(piece)) => piece.len(),
+            Some(Waiting::InPipe(pipe)) => pipe.held_bytes(),
+        }
+    }
+}
+
+/// Bytes that were read, at least one; else why there are none.
+fn read_of(read: Result<usize, Errno>) -> Result<usize, Source> {
+    match read {
+        Ok(0) => Err(Source::Finished),
+        Ok(length) => Ok(length),
+        Err(Errno::AGAIN) => Err(Source::Empty),
+        Err(_) => Err(Source::Gone),
+    }
+}
+
+/// Sends the beginning of a piece; what is left is what the connection doesn't take now.
+fn write(socket: &Socket, left: &mut &[u8]) -> Sink {
+    while !left.is_empty() {
+        match retried(|| send(socket, left, SendFlags::NOSIGNAL)) {
+            Ok(sent) => *left = left.get(sent..).unwrap_or_default(),
+            Err(error) => return sink_of(error),
+        }
+    }
+    Sink::Open
+}
+
+/// Sends the beginning of what a pipe holds.
+fn drain(pipe: &mut Pipe, socket: &Socket) -> Sink {
+    while pipe.held_bytes() > 0 {
+        if let Err(error) = retried(|| pipe.empty(socket)) {
+            return sink_of(error);
+        }
+    }
+    Sink::Open
+}
+
+fn sink_of(error: Errno) -> Sink {
+    if error == Errno::AGAIN { Sink::Full } else { Sink::Gone }
+}
