@@ -20,6 +20,7 @@
 //! * [`datagram`] counts what became of numbered datagrams.
 //! * [`media`] counts what became of the frames that datagrams make up.
 //! * [`clock_offset`] compares two clocks.
+//! * [`comparison`] tells whether two ways to measure differ.
 //! * [`fairness`] compares flows.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`dialect`] has what only another tool's test has.
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock_offset;
+pub mod comparison;
 pub mod datagram;
 pub mod dialect;
 pub mod fairness;

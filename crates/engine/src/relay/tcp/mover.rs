@@ -198,3 +198,101 @@ fn drain(pipe: &mut Pipe, socket: &Socket) -> Sink {
 fn sink_of(error: Errno) -> Sink {
     if error == Errno::AGAIN { Sink::Full } else { Sink::Gone }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    /// A connection over loopback: a peer's end that blocks, and the relay's that doesn't.
+    fn connection() -> (TcpStream, Socket) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (peer, ours.into())
+    }
+
+    /// Carries as long as something moves; what came of the last move.
+    fn carry_all(mover: &mut Mover, way: &mut Way, sockets: [&Socket; 2]) -> Moved {
+        loop {
+            let moved = mover.carry(way, sockets, [PIECE_BYTES, 8 * PIECE_BYTES]);
+            if moved.taken_bytes == 0 {
+                return moved;
+            }
+        }
+    }
+
+    #[test]
+    fn long_pieces_go_through_pipes_and_all_bytes_arrive_in_order() {
+        let ([mut writer, mut reader], [from, to]) = {
+            let ((writer, from), (reader, to)) = (connection(), connection());
+            ([writer, reader], [from, to])
+        };
+        let (mut mover, mut way) = (Mover::new(), Way::default());
+        let sent: Vec<u8> =
+            (0..20_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let (mut came, whole) = (Vec::new(), sent.clone());
+        let writes = std::thread::spawn(move || {
+            writer.write_all(&whole).unwrap();
+            // A short piece at the end of long ones.
+            writer.write_all(b"end").unwrap();
+            writer.shutdown(Shutdown::Write).unwrap();
+            writer
+        });
+        let mut held_in_pipe = 0;
+        loop {
+            let moved = carry_all(&mut mover, &mut way, [&from, &to]);
+            held_in_pipe += usize::from(matches!(way.waiting, Some(Waiting::InPipe(_))));
+            match (moved.sink, moved.source) {
+                (Sink::Full, _) => {
+                    assert!(moved.held_bytes > 0 && moved.held_bytes <= PIECE_BYTES);
+                    let mut part = vec![0; 3_000_000];
+                    let read = reader.read(&mut part).unwrap();
+                    came.extend_from_slice(&part[..read]);
+                }
+                (_, Source::Finished) => break,
+                (Sink::Open, Source::Empty) => std::thread::yield_now(),
+                other => panic!("{other:?}"),
+            }
+        }
+        to.shutdown(Shutdown::Write).unwrap();
+        reader.read_to_end(&mut came).unwrap();
+        assert!(came.strip_suffix(b"end") == Some(&sent[..]), "{} bytes", came.len());
+        assert!(held_in_pipe > 0, "no piece went through a pipe");
+        assert_eq!((mover.opened_pipes, mover.pipes.len()), (1, 1));
+        drop(writes.join().unwrap());
+    }
+
+    #[test]
+    fn short_pieces_are_copied() {
+        let ((mut writer, from), (mut reader, to)) = (connection(), connection());
+        let (mut mover, mut way) = (Mover::new(), Way::default());
+        for _ in 0..20 {
+            writer.write_all(&[1; 100]).unwrap();
+            while mover.carry(&mut way, [&from, &to], [PIECE_BYTES; 2]).taken_bytes == 0 {}
+            reader.read_exact(&mut [0; 100]).unwrap();
+        }
+        assert_eq!(mover.opened_pipes, 0);
+    }
+
+    #[test]
+    fn ways_beyond_the_pipes_are_copied_and_a_dropped_way_closes_its_pipe() {
+        let (mut mover, mut ways) = (Mover::new(), Vec::new());
+        for _ in 0..MOST_PIPES {
+            let pipe = mover.take_pipe().unwrap();
+            ways.push(Way { waiting: Some(Waiting::InPipe(pipe)), is_bulk: true });
+        }
+        assert!(mover.take_pipe().is_none());
+        mover.drop_waiting(&mut ways[0]);
+        assert_eq!(mover.opened_pipes, MOST_PIPES - 1);
+        let (pipe, (_peer, from)) = (mover.take_pipe().unwrap(), connection());
+        assert!(mover.take_pipe().is_none());
+        let mut way = Way { waiting: None, is_bulk: true };
+        let moved = mover.carry(&mut way, [&from, &from], [PIECE_BYTES; 2]);
+        assert_eq!((moved.source, moved.taken_bytes), (Source::Empty, 0), "read by a copy");
+        drop(pipe);
+    }
+}
