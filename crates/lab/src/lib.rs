@@ -1,1 +1,8 @@
 //! The lab: plans of many measurements over many hosts, and what carries them out.
+
+pub mod agent;
+pub mod barrier;
+pub mod collect;
+pub mod host;
+pub mod plan;
+pub mod schedule;

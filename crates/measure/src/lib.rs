@@ -20,6 +20,7 @@
 //! * [`datagram`] counts what became of numbered datagrams.
 //! * [`media`] counts what became of the frames that datagrams make up.
 //! * [`clock_offset`] compares two clocks.
+//! * [`collected`] names what is read from a host's kernel beside a test.
 //! * [`comparison`] tells whether two ways to measure differ.
 //! * [`fairness`] compares flows.
 //! * [`random`] draws numbers that a seed repeats.
@@ -28,6 +29,9 @@
 //! * [`link`] describes paths to emulate.
 //! * [`summary`] draws the conclusions and judges them.
 //! * [`metric`] lists what is measured.
+//! * [`matrix`] has the points of a parameter matrix, [`order`] their order, [`threshold`] demands on
+//!   their figures, [`confidence`] how far a mean of few values is from the true one.
+//! * [`window`] averages series over windows of time.
 //! * [`schema`] publishes the formats.
 //!
 //! It may not know: files, sockets, clocks, threads, terminals, or where a result is printed.
@@ -39,14 +43,18 @@
 #![forbid(unsafe_code)]
 
 pub mod clock_offset;
+pub mod collected;
 pub mod comparison;
+pub mod confidence;
 pub mod datagram;
 pub mod dialect;
 pub mod fairness;
 pub mod histogram;
 pub mod link;
+pub mod matrix;
 pub mod media;
 pub mod metric;
+pub mod order;
 pub mod paths;
 pub mod plan;
 pub mod random;
@@ -57,7 +65,9 @@ pub mod sample;
 pub mod schema;
 pub mod step;
 pub mod summary;
+pub mod threshold;
 pub mod units;
+pub mod window;
 
 pub use dialect::{Dialect, DialectOptions};
 pub use media::Media;

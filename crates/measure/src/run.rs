@@ -152,6 +152,8 @@ pub mod exit {
     pub const BUSY: u8 = 5;
     /// Measured, but not to be trusted.
     pub const UNTRUSTWORTHY: u8 = 6;
+    /// Measured, and a threshold was not met.
+    pub const THRESHOLD: u8 = 7;
     /// Interrupted; the partial result was printed.
     pub const INTERRUPTED: u8 = 130;
     /// The reader of the output closed the pipe before it had all: as a shell shows a program that SIGPIPE ended.

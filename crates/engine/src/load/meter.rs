@@ -11,7 +11,7 @@ use linerate_measure::sample::{
 
 use super::{Interval, Intervals};
 use crate::flow::FlowShared;
-use crate::probe::{MachineTimes, thread_cpu};
+use crate::probe::MachineTimes;
 use crate::shard::Shard;
 use crate::socket::tcp_status;
 use crate::tally::Counts;
@@ -189,7 +189,7 @@ impl Reading {
 }
 
 fn cpu_of(shards: &[Shard]) -> CpuSeconds {
-    let known = shards.iter().filter_map(|shard| thread_cpu(shard.thread_id()?));
+    let known = shards.iter().filter_map(Shard::cpu);
     known.fold(CpuSeconds::default(), CpuSeconds::plus)
 }
 

@@ -323,10 +323,11 @@ impl NativeAcceptor {
         }
     }
 
-    /// Whether a client with a test, or one that waits for it, is about to lose it.
+    /// Whether a client that has agreed on TLS is about to lose its place. Handshakes of others wait for their turns
+    /// between it and the acceptor; what it has sent costs little to read.
     fn is_thought_silent(&self, number: usize) -> bool {
         let Some(Incoming::Control(control)) = self.clients.kept(number) else { return false };
-        control.progress().is_none() && control.is_overdue()
+        control.has_agreed() && control.is_overdue()
     }
 
     pub(super) fn conduct(&mut self, number: usize) {
@@ -335,7 +336,11 @@ impl NativeAcceptor {
             if let Some(Incoming::Arriving(arrival)) = self.clients.kept(number)
                 && arrival.deadline_ns <= now_ns
             {
-                self.remove(number, Some("it said nothing".to_owned()));
+                let why = match arrival.has_spoken {
+                    true => "its handshake had no turn in time: too many others came before it",
+                    false => "it said nothing",
+                };
+                self.remove(number, Some(why.to_owned()));
             }
             return;
         };

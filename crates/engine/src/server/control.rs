@@ -76,6 +76,11 @@ impl Control {
         }
     }
 
+    /// Whether TLS is agreed on.
+    pub(super) fn has_agreed(&self) -> bool {
+        self.conversation.machine.is_some()
+    }
+
     /// Whether more has arrived than `listen` took.
     pub(super) fn has_unread(&self) -> bool {
         self.has_unread

@@ -17,7 +17,7 @@ use std::any::Any;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, Thread};
 
@@ -31,6 +31,7 @@ use crate::flow::{ActiveFlows, Fresh, Local};
 use crate::latencies::Latencies;
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
+use crate::probe::ThreadTime;
 use crate::ready_count::ReadyCount;
 use crate::socket::{own_table, thread_usage};
 use crate::waker::Waker;
@@ -91,8 +92,7 @@ pub(crate) struct ShardEnd {
 /// What a shard's thread tells of itself while it runs.
 #[derive(Default)]
 struct Vitals {
-    /// Its number in /proc; 0: it doesn't run yet.
-    thread_id: AtomicI32,
+    time: ThreadTime,
     failed: AtomicBool,
 }
 
@@ -169,9 +169,9 @@ impl Shard {
         })
     }
 
-    /// The thread's number in /proc; `None` until it runs.
-    pub(crate) fn thread_id(&self) -> Option<i32> {
-        Some(self.vitals.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)
+    /// Processor time of its thread so far; `None` until it runs.
+    pub(crate) fn cpu(&self) -> Option<CpuSeconds> {
+        self.vitals.time.cpu()
     }
 
     /// Whether its thread has failed: flows of it that had not ended never will.
@@ -285,7 +285,7 @@ fn run(
     tell_end: &SyncSender<ShardEnd>,
 ) {
     let _panic_guard = PanicGuard { vitals, conductor: Arc::clone(&waker) };
-    vitals.thread_id.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    vitals.time.begin();
     let pinning_error = plan.cpu.and_then(|cpu| linerate_system::affinity::pin(cpu).err());
     // Paced flows sleep for fractions of a millisecond; the default slack of 50 us is too coarse.
     let _coarser_at_worst = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -320,6 +320,7 @@ fn run(
         latencies: local.latencies,
         pinning_error,
     };
+    vitals.time.end();
     // Fails only if the load was given up.
     let _given_up = tell_end.send(end);
     drop(ended);

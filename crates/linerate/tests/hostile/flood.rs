@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use linerate_wire::native::server::REQUEST_NS;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::process::Signal;
 
 use crate::attackers::yield_to_others;
-use crate::conversation::{Conversation, connect, tls_session};
+use crate::conversation::{Conversation, connect, stream, tls_session, workload};
 use crate::ends::Server;
 use crate::extent::extent;
 use crate::resources::{Held, assert_idle};
@@ -274,4 +275,29 @@ fn silent_connections_fail_none_of_a_test_that_connects() {
     }
     assert_idle(&server, idle, Duration::from_secs(10));
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
+}
+
+/// Handshakes take turns, and a client's own address has many. Its request is no handshake.
+#[test]
+fn a_request_that_waits_behind_handshakes_is_no_silence() {
+    let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = Server::start("");
+    let mut client = Conversation::connect(server.port);
+    client.greet();
+    let greeting = greeting();
+    // What comes while the server stands still is all there at once when it goes on.
+    server.signal(Signal::STOP);
+    let handshakes: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut socket = connect(server.port);
+            socket.write_all(&greeting).unwrap();
+            socket
+        })
+        .collect();
+    let plan = workload(&stream("up"), "tcp", 1).to_string();
+    client.say(&serde_json::json!({ "kind": "request", "plan": plan }));
+    std::thread::sleep(Duration::from_nanos(REQUEST_NS) + Duration::from_millis(100));
+    server.signal(Signal::CONT);
+    let answer = client.hear();
+    assert_eq!(answer["kind"], "admitted", "{answer}, beside {} handshakes", handshakes.len());
 }

@@ -15,7 +15,7 @@ use super::hostile_peers::{
     assert_serves, control_connection, message, nothing_counted, read, read_message,
 };
 use super::load::{Running, plan};
-use super::programs::{LIMIT, Process, Program, free_port, has_original, serve};
+use super::programs::{LIMIT, Process, Program, has_original, serve};
 
 /// Waits until a process has told its first interval. What comes later, nobody reads: it fits into the pipe.
 pub(crate) fn await_interval(process: &mut Process) -> BufReader<ChildStdout> {
@@ -244,9 +244,8 @@ fn serve_until(listener: &TcpListener, datagrams: Option<UdpSocket>, stage: u8) 
 
 /// Why a test with a server fails that goes when it has come so far.
 fn left_alone(stage: u8, udp: bool) -> Failure {
-    let port = free_port();
-    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
-    let datagrams = udp.then(|| UdpSocket::bind(("127.0.0.1", port)).unwrap());
+    let (listener, datagrams, port) = tcp_and_udp();
+    let datagrams = udp.then_some(datagrams);
     let thread = std::thread::spawn(move || serve_until(&listener, datagrams, stage));
     // Long, unless the client is to come to its end.
     let amount = if stage > 5 { 2000 } else { 0 };
@@ -274,3 +273,4 @@ fn a_server_that_dies_in_any_stage_ends_its_clients_test() {
         assert!(failure.code == Code::CONTROL_CLOSED || of_stream, "{stage} {udp}: {failure:?}");
     });
 }
+use crate::both::tcp_and_udp;

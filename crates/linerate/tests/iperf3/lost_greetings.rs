@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -100,12 +100,7 @@ fn relay_datagrams(port: &UdpSocket, server: u16, losses: &[Loss], is_over: &Ato
 }
 
 fn test_through_losses(server: u16, reverse: bool, losses: &[Loss]) -> Report {
-    let (listener, port) = loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        if let Ok(port) = UdpSocket::bind(listener.local_addr().unwrap()) {
-            break (listener, port);
-        }
-    };
+    let (listener, port, number) = tcp_and_udp();
     let parameters = Parameters {
         protocol: Protocol::Udp,
         parallel: u32::try_from(losses.len()).unwrap(),
@@ -115,7 +110,7 @@ fn test_through_losses(server: u16, reverse: bool, losses: &[Loss]) -> Report {
         reverse,
         ..Parameters::default()
     };
-    let plan = plan("127.0.0.1", listener.local_addr().unwrap().port(), parameters);
+    let plan = plan("127.0.0.1", number, parameters);
     let relay = Relay::new(None);
     std::thread::scope(|scope| {
         scope.spawn(|| relay.run(&listener, server, scope));
@@ -199,13 +194,11 @@ fn a_client_that_never_asks_again_is_answered_again() {
 
 #[test]
 fn data_of_another_test_is_no_answer_to_the_last_greeting() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let port = UdpSocket::bind(address).unwrap();
+    let (listener, port, number) = tcp_and_udp();
     port.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let parameters =
         Parameters { protocol: Protocol::Udp, reverse: true, time_s: 1, ..Parameters::default() };
-    let plan = plan("127.0.0.1", address.port(), parameters);
+    let plan = plan("127.0.0.1", number, parameters);
     std::thread::scope(|scope| {
         let client = scope.spawn(|| run(&plan, &mut (), &Cancel::default()));
         let control = agree(&listener);
@@ -223,3 +216,4 @@ fn data_of_another_test_is_no_answer_to_the_last_greeting() {
         client.join().unwrap().unwrap_err();
     });
 }
+use crate::both::tcp_and_udp;

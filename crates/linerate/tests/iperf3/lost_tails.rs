@@ -1,7 +1,7 @@
 //! Streams of datagrams of which nothing arrives, or nothing from some moment on: both ends' counts tell how many were lost.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -51,12 +51,7 @@ fn relay_datagrams(port: &UdpSocket, server: u16, passed: u64, is_over: &AtomicB
 
 /// A test whose streams carry so many blocks each.
 fn test(server: u16, parameters: Parameters, passed: u64) -> Report {
-    let (listener, port) = loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        if let Ok(port) = UdpSocket::bind(listener.local_addr().unwrap()) {
-            break (listener, port);
-        }
-    };
+    let (listener, port, number) = tcp_and_udp();
     let parameters = Parameters {
         protocol: Protocol::Udp,
         block_bytes: BLOCK_BYTES,
@@ -64,7 +59,7 @@ fn test(server: u16, parameters: Parameters, passed: u64) -> Report {
         time_s: 2,
         ..parameters
     };
-    let plan = plan("127.0.0.1", listener.local_addr().unwrap().port(), parameters);
+    let plan = plan("127.0.0.1", number, parameters);
     let relay = Relay::new(None);
     std::thread::scope(|scope| {
         scope.spawn(|| relay.run(&listener, server, scope));
@@ -138,3 +133,4 @@ fn an_originals_counts_tell_the_same() {
         }
     });
 }
+use crate::both::tcp_and_udp;

@@ -13,7 +13,7 @@ use linerate_wire::iperf3::{Parameters, Protocol};
 use super::cli::{document, for_all};
 use super::hostile_peers::{agree, message, read, read_message};
 use super::load::plan;
-use super::programs::{Process, Program, free_port, has_original, serve};
+use super::programs::{Process, Program, has_original, serve};
 
 /// What a server sends on the only stream.
 enum Sends {
@@ -53,9 +53,7 @@ fn send(listener: &TcpListener, datagrams: &UdpSocket, sends: &Sends) {
 
 /// What a client gets of such a server, and how long that takes.
 fn received(parameters: Parameters, sends: Sends) -> (Sum, Duration) {
-    let port = free_port();
-    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
-    let datagrams = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    let (listener, datagrams, port) = tcp_and_udp();
     let server = std::thread::spawn(move || send(&listener, &datagrams, &sends));
     let (parameters, began) =
         (Parameters { reverse: true, time_s: 0, ..parameters }, Instant::now());
@@ -143,3 +141,4 @@ fn an_installed_original_ends_the_test_where_it_stops() {
         assert!(received["seconds"].as_f64().unwrap() < 10.0, "{words}: {received}");
     });
 }
+use crate::both::tcp_and_udp;

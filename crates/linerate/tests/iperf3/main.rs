@@ -33,6 +33,8 @@ mod shapes;
 mod text;
 mod traces;
 
+#[path = "../ports/both.rs"]
+mod both;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 

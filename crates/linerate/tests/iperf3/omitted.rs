@@ -13,7 +13,7 @@ use linerate_wire::iperf3::{Parameters, Protocol};
 use super::cli::{document, for_all, pairs};
 use super::hostile_peers::{agree, message, read, read_message};
 use super::load::{Running, plan};
-use super::programs::{LIMIT, Process, Program, free_port, serve};
+use super::programs::{LIMIT, Process, Program, serve};
 
 const BLOCK_BYTES: u32 = 1000;
 
@@ -55,9 +55,7 @@ fn serve_as_of_old(listener: &TcpListener, datagrams: &UdpSocket, lost: u64) -> 
 
 /// What a client makes of what such a server says, and how many datagrams that has counted.
 fn told_by_an_old_server(lost: u64) -> (Datagrams, u64) {
-    let port = free_port();
-    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
-    let datagrams = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    let (listener, datagrams, port) = tcp_and_udp();
     let server = std::thread::spawn(move || serve_as_of_old(&listener, &datagrams, lost));
     let parameters = Parameters {
         protocol: Protocol::Udp,
@@ -138,3 +136,4 @@ fn bytes_are_those_of_the_senders_count_between_ours() {
         }
     });
 }
+use crate::both::tcp_and_udp;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -11,19 +11,9 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::both::tcp_and_udp;
 use crate::document::Document;
 use crate::ends::{LONGEST, as_ordinary_user, copy_for_every_user, holds_within, program};
-
-/// A TCP and a UDP socket on one port.
-fn pair() -> (TcpListener, UdpSocket, SocketAddr) {
-    loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        if let Ok(datagrams) = UdpSocket::bind(address) {
-            return (listener, datagrams, address);
-        }
-    }
-}
 
 /// A shell that becomes this program, with the two as descriptors 3 and 4 of `LISTEN_FDS`.
 fn shell(home: &TempDir, first: OwnedFd, second: OwnedFd, count: u32, words: &str) -> Command {
@@ -61,13 +51,13 @@ struct Activated {
 
 impl Activated {
     fn start(words: &str) -> Self {
-        let (listener, datagrams, address) = pair();
+        let (listener, datagrams, port) = tcp_and_udp();
         let home = TempDir::new().unwrap();
         let process = shell(&home, listener.into(), datagrams.into(), 2, words)
             .stdout(File::create(home.path().join("stdout")).unwrap())
             .spawn()
             .unwrap();
-        Self { process, home, address }
+        Self { process, home, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) }
     }
 
     fn said(&self) -> String {

@@ -166,3 +166,30 @@ fn a_server_answers_from_the_address_that_was_asked() {
         server.start_client_at("127.1.2.3", words).finish().document(0);
     }
 }
+
+/// Threads have ended when the last interval is cut. /proc, which tells their processor time until then, has forgotten
+/// them.
+#[test]
+fn the_last_interval_has_its_processor_time() {
+    let server = Server::start("");
+    for words in ["stream --time 800ms --interval 400ms", "rr --time 800ms --interval 400ms"] {
+        let document = server.start_client(words).finish().document(0);
+        for role in ["client", "server"] {
+            let used_s = |of: &Value| {
+                of["user_s"].as_f64().unwrap_or(0.0) + of["system_s"].as_f64().unwrap_or(0.0)
+            };
+            let samples = document.samples(role);
+            let of_samples_s: f64 = samples.iter().map(|one| used_s(&one["cpu"]["load"])).sum();
+            let of_report_s = used_s(&document.report(role)["cpu"]);
+            // A sample has hundredths of a second, rounded for both modes. What comes after the last one is too short
+            // to have one on an idle machine.
+            let rounding_s = 0.01 * samples.len() as f64;
+            assert!(of_report_s > 0.0, "{role} of {words}");
+            assert!(
+                of_samples_s >= 0.7 * of_report_s - rounding_s,
+                "{role} of {words}: {of_samples_s} of {of_report_s} in {} samples",
+                samples.len()
+            );
+        }
+    }
+}

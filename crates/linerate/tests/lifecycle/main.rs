@@ -49,5 +49,7 @@ mod verification;
 #[path = "../secnetperf/relay.rs"]
 mod relay;
 
+#[path = "../ports/both.rs"]
+mod both;
 #[path = "../skipped/mod.rs"]
 mod skipped;

@@ -10,7 +10,7 @@ fn normal(state: &mut u64) -> f64 {
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
-/// Pairs of runs that vary by 3 %, of which one in 20 loses a third, on a machine that becomes a tenth slower; B's
+/// Pairs of runs that vary by 2 %, of which one in 20 loses a third, on a machine that becomes a tenth slower; B's
 /// figure is this many times A's.
 fn experiment(seed: u64, pairs: usize, ratio: f64) -> Vec<[Figures; 2]> {
     let (mut state, mut runs) = (seed, 0.0);
@@ -18,7 +18,7 @@ fn experiment(seed: u64, pairs: usize, ratio: f64) -> Vec<[Figures; 2]> {
         runs += 1.0;
         let trend = 1.0 - 0.1 * runs / (2 * pairs) as f64;
         let spoiled = if next_word(state).is_multiple_of(20) { 0.67 } else { 1.0 };
-        1e9 * factor * trend * spoiled * (0.03 * normal(state)).exp()
+        1e9 * factor * trend * spoiled * (0.02 * normal(state)).exp()
     };
     let figures = |value: f64| Figures::from([("goodput_bps".to_owned(), value)]);
     let pair = |order: &[Side; 2]| {

@@ -8,4 +8,4 @@ mod processor;
 pub use host::cpus_near;
 pub use host::host_facts;
 pub use host::{cpus_online, memory_bytes, processors, raise_open_files_limit};
-pub use processor::{MachineTimes, thread_cpu};
+pub use processor::{MachineTimes, ThreadTime};

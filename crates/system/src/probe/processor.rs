@@ -1,8 +1,11 @@
 //! Processor time of the machine and of threads.
 
 use std::fs;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use linerate_measure::sample::{CpuSeconds, MachineCpu};
+
+use crate::socket::thread_usage;
 
 /// The kernel counts in these units in /proc on every architecture it runs on (USER_HZ, proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -85,8 +88,52 @@ fn difference(now: &MachineCpu, before: &MachineCpu) -> MachineCpu {
     }
 }
 
+/// Processor time of a thread as others read it: from /proc while it runs, and afterwards what it left. The thread
+/// writes, others read.
+#[derive(Debug, Default)]
+pub struct ThreadTime {
+    /// The thread's number in /proc; 0: it has not begun.
+    thread_id: AtomicI32,
+    /// What it used until it ended, in user and in system mode, plus one; 0: it has not ended.
+    user_us: AtomicU64,
+    system_us: AtomicU64,
+}
+
+impl ThreadTime {
+    /// The calling thread is the one whose time this is.
+    pub fn begin(&self) {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        self.thread_id.store(id, Ordering::Relaxed);
+    }
+
+    /// The calling thread is about to end; /proc forgets it then.
+    pub fn end(&self) {
+        let cpu = thread_usage().cpu;
+        let whole_us = |seconds: f64| (seconds * 1e6).round() as u64 + 1;
+        self.user_us.store(whole_us(cpu.user_s), Ordering::Relaxed);
+        self.system_us.store(whole_us(cpu.system_s), Ordering::Release);
+    }
+
+    /// What the thread has used so far: to a hundredth of a second while it runs. `None`: it has not begun, or ended
+    /// without a word.
+    pub fn cpu(&self) -> Option<CpuSeconds> {
+        if let Some(cpu) = self.left() {
+            return Some(cpu);
+        }
+        let id = Some(self.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)?;
+        // It may have ended in between.
+        thread_cpu(id).or_else(|| self.left())
+    }
+
+    fn left(&self) -> Option<CpuSeconds> {
+        let system_us = self.system_us.load(Ordering::Acquire).checked_sub(1)?;
+        let user_us = self.user_us.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(CpuSeconds { user_s: user_us as f64 / 1e6, system_s: system_us as f64 / 1e6 })
+    }
+}
+
 /// Processor time that one thread of this process has used, to a hundredth of a second.
-pub fn thread_cpu(thread_id: i32) -> Option<CpuSeconds> {
+fn thread_cpu(thread_id: i32) -> Option<CpuSeconds> {
     let text = fs::read_to_string(format!("/proc/self/task/{thread_id}/stat")).ok()?;
     // The second field is the name in parentheses, and may itself contain any of them.
     let (_, after_name) = text.rsplit_once(')')?;
@@ -111,8 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_has_a_time() {
-        let id = rustix::thread::gettid().as_raw_nonzero().get();
-        assert!(thread_cpu(id).is_some());
+    fn the_time_of_a_thread_outlives_it() {
+        let time = ThreadTime::default();
+        assert!(time.cpu().is_none(), "it has not begun");
+        let at_its_end = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                time.begin();
+                assert!(time.cpu().is_some());
+                while thread_usage().cpu.user_s + thread_usage().cpu.system_s < 0.02 {}
+                time.end();
+                thread_usage().cpu
+            });
+            thread.join().unwrap()
+        });
+        let left = time.cpu().unwrap();
+        assert!(left.user_s + left.system_s >= 0.02, "{left:?}");
+        assert!(left.user_s <= at_its_end.user_s && left.system_s <= at_its_end.system_s);
     }
 }

@@ -1,14 +1,12 @@
 //! What each thread of a client has done so far, and the samples that are made of it.
 
-use std::sync::atomic::{AtomicI32, Ordering};
-
 use linerate_measure::dialect::{SampleExtension, perf};
 use linerate_measure::sample::{CpuSample, CpuSeconds, MachineCpu, Traffic};
 use linerate_measure::{Role, Sample};
 use linerate_wire::perf::exchange::Exchange;
 
 use crate::load::{Interval, Intervals};
-use crate::probe::{MachineTimes, thread_cpu};
+use crate::probe::{MachineTimes, ThreadTime};
 use crate::tally::Counter;
 
 /// What one thread has done so far: the thread writes, the conductor reads. Aligned so that two threads never
@@ -26,17 +24,10 @@ pub(super) struct ThreadCounts {
     pub(super) streams: Counter,
     /// The sum of their latencies.
     pub(super) latency_sum_us: Counter,
-    /// 0: it has not begun.
-    thread_id: AtomicI32,
+    pub(super) time: ThreadTime,
 }
 
 impl ThreadCounts {
-    /// The calling thread is the one whose counts these are.
-    pub(super) fn begin(&self) {
-        let id = rustix::thread::gettid().as_raw_nonzero().get();
-        self.thread_id.store(id, Ordering::Relaxed);
-    }
-
     /// Lets something happen to a stream, and counts the bytes that it moved.
     #[inline]
     pub(super) fn record<T>(
@@ -66,11 +57,6 @@ impl ThreadCounts {
             streams: self.streams.value(),
             latency_sum_us: self.latency_sum_us.value(),
         }
-    }
-
-    fn cpu(&self) -> Option<CpuSeconds> {
-        let id = Some(self.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)?;
-        thread_cpu(id)
     }
 }
 
@@ -207,14 +193,10 @@ impl<'a> Meter<'a> {
         sample
     }
 
-    /// CPU time of the threads. One that has ended is not known any more, and has what it had before.
+    /// CPU time of the threads.
     fn cpu(&self) -> CpuSeconds {
-        let known = self.threads.iter().filter_map(ThreadCounts::cpu);
-        let sum = known.fold(CpuSeconds::default(), CpuSeconds::plus);
-        CpuSeconds {
-            user_s: sum.user_s.max(self.last_cpu.user_s),
-            system_s: sum.system_s.max(self.last_cpu.system_s),
-        }
+        let known = self.threads.iter().filter_map(|thread| thread.time.cpu());
+        known.fold(CpuSeconds::default(), CpuSeconds::plus)
     }
 }
 

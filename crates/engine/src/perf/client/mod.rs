@@ -132,11 +132,15 @@ pub fn run_client(
             let context =
                 ThreadContext { number, threads, began_ns, ends_ns, stop, stood, counts, sender };
             let config = config.clone();
-            let spawned = thread::Builder::new()
-                .name(format!("perf {number}"))
-                .spawn_scoped(scope, move || {
-                    guarded(context.stop, |totals| work(plan, context, config, totals))
-                });
+            let spawned = thread::Builder::new().name(format!("perf {number}")).spawn_scoped(
+                scope,
+                move || {
+                    let totals =
+                        guarded(context.stop, |totals| work(plan, context, config, totals));
+                    counts.time.end();
+                    totals
+                },
+            );
             match spawned {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {
@@ -226,7 +230,7 @@ fn work(
     config: Arc<ClientConfig>,
     totals: &mut Totals,
 ) -> io::Result<()> {
-    context.counts.begin();
+    context.counts.time.begin();
     match plan.carriage {
         Carriage::Quic(options) => {
             let endpoint = quic::client(&config, plan, context.number, &options)?;

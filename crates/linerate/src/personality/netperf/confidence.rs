@@ -1,5 +1,7 @@
 //! Whether repeated results agree well enough: netperf's confidence intervals (`-I`, `-i`).
 
+use linerate_measure::confidence::student;
+
 /// How often a test is repeated, and when it is enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Schedule {
@@ -135,23 +137,6 @@ pub(super) fn render_warning(agreement: &Agreement, schedule: &Schedule) -> Stri
          !!!                       Remote CPU util : {:4.3}%\n\n",
         agreement.result_percent, agreement.local_cpu_percent, agreement.remote_cpu_percent
     )
-}
-
-/// Student's t, two-sided, for 1 to 30 degrees of freedom.
-fn student(level_percent: u32, freedom: u32) -> f64 {
-    const OF_95: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-        2.052, 2.048, 2.045, 2.042,
-    ];
-    const OF_99: [f64; 30] = [
-        63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012,
-        2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779,
-        2.771, 2.763, 2.756, 2.750,
-    ];
-    let place = usize::try_from(freedom.clamp(1, 30) - 1).unwrap_or(0);
-    let table = if level_percent == 95 { OF_95 } else { OF_99 };
-    table.get(place).copied().unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]

@@ -1,0 +1,131 @@
+//! A frozen plan of a matrix: hosts, pairs of them, and the points that each is to be measured at.
+//!
+//! A user writes TOML or JSON; another harness's run file is translated. Either becomes a [`Plan`], in
+//! which nothing is left to look up: every point has the words of its command lines, and every pair has its hosts,
+//! address and port.
+
+mod host;
+mod topology;
+mod work;
+
+pub use host::{HostSpec, KubernetesHost, SshHost};
+pub use topology::{Crossing, Pair, Placement, Topology, TopologyError};
+pub use work::{Known, Reached, Ready, TaskSpec, Word, Work};
+
+use std::collections::BTreeMap;
+
+use linerate_measure::matrix::Iteration;
+use linerate_measure::order::Order;
+use linerate_measure::threshold::Threshold;
+use serde::{Deserialize, Serialize};
+
+/// What is to be measured, with nothing left to look up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The format of the file that the plan was read from: [`Plan::SCHEMA`], or another harness's.
+    pub schema: String,
+    /// A title for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Marks that are kept with every cell.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// The hosts by name.
+    pub hosts: BTreeMap<String, HostSpec>,
+    /// The pairs of hosts, all of which run at once in each cell.
+    pub pairs: Vec<Pair>,
+    /// How the cells follow each other.
+    pub schedule: Schedule,
+    /// What hosts count beside the tests.
+    #[serde(default)]
+    pub collect: Collect,
+    /// The points of the matrix, in its order.
+    pub points: Vec<Point>,
+}
+
+impl Plan {
+    /// The name and version of the format that users write.
+    pub const SCHEMA: &'static str = "linerate.matrix/1";
+}
+
+/// One point of the matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// What is measured: `stream`, `rr`, `iperf3`, ...
+    pub workload: String,
+    /// The values of its axes. A name that begins with `server.` is for the server.
+    pub iteration: Iteration,
+    /// The command lines: one [`Work`] for all pairs, or one for each pair in the order of [`Plan::pairs`].
+    pub work: Vec<Work>,
+    /// What its figures must be.
+    #[serde(default)]
+    pub thresholds: Vec<Threshold>,
+    /// How long one sample takes, without set-up, in nanoseconds.
+    pub expected_ns: u64,
+}
+
+impl Point {
+    /// The command lines of a pair by its place in [`Plan::pairs`].
+    pub fn work_of(&self, place: usize) -> Option<&Work> {
+        match self.work.as_slice() {
+            [for_all] => Some(for_all),
+            for_each => for_each.get(place),
+        }
+    }
+}
+
+/// How the cells follow each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// How often each point is measured.
+    pub samples: u32,
+    /// The order.
+    pub order: Order,
+    /// The seed of a random order; absent: drawn when the run begins, and recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// A cell is given up after so many failed attempts.
+    pub max_failures: u32,
+    /// Whole rounds that don't fit into so much time are dropped, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_ns: Option<u64>,
+    /// What happens when a host is lost.
+    pub on_host_loss: OnHostLoss,
+    /// Whether a mean whose 95 % interval has a threshold's bound in it is undecided.
+    #[serde(default)]
+    pub with_confidence: bool,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            samples: 1,
+            order: Order::default(),
+            seed: None,
+            max_failures: 1,
+            budget_ns: None,
+            on_host_loss: OnHostLoss::Stop,
+            with_confidence: false,
+        }
+    }
+}
+
+/// What happens when a host is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnHostLoss {
+    /// The run ends and can be resumed.
+    #[default]
+    Stop,
+    /// The pairs without the host go on.
+    Continue,
+}
+
+/// What hosts count beside the tests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Collect {
+    /// How often per second.
+    pub hz: f64,
+    /// Which counters; none: nothing is collected.
+    pub sources: Vec<String>,
+}

@@ -1,0 +1,34 @@
+//! What is done of a plan.
+
+use linerate_measure::matrix::Cell;
+
+/// The cells in their order, with what is done of each. A run that goes on begins with what the store has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The cells in the order in which they are measured.
+    pub cells: Vec<CellState>,
+}
+
+/// What is done of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellState {
+    /// The cell.
+    pub cell: Cell,
+    /// Whether it has its end: measured, or given up.
+    pub is_over: bool,
+    /// Attempts that were made.
+    pub attempts: u32,
+}
+
+impl Progress {
+    /// Nothing is done yet of these cells.
+    pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
+        let state = |cell| CellState { cell, is_over: false, attempts: 0 };
+        Self { cells: cells.into_iter().map(state).collect() }
+    }
+
+    /// How many cells have their end.
+    pub fn over(&self) -> usize {
+        self.cells.iter().filter(|state| state.is_over).count()
+    }
+}
