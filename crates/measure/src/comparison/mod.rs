@@ -14,6 +14,7 @@ mod estimate;
 mod figures;
 mod interval;
 mod order;
+mod printed;
 mod student;
 #[cfg(test)]
 mod tests;
@@ -26,3 +27,4 @@ pub use estimate::{CONFIDENCE, Estimate, Method, Verdict, compare_pairs, compare
 pub use figures::{COMPARED, Compared, Figures, figures_of};
 pub use interval::{MOST_VALUES, median, median_interval, rank};
 pub use order::{Side, draw_order};
+pub use printed::PrintedBy;
