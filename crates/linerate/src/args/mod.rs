@@ -2,6 +2,7 @@
 //!
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
+mod compare;
 mod connect;
 mod identity;
 mod link;
@@ -13,6 +14,7 @@ mod run;
 mod serve;
 pub mod values;
 
+pub use compare::CompareArgs;
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
 pub use identity::IdentityArgs;
 pub use link::LinkArgs;
@@ -45,6 +47,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
+  linerate compare 'stream HOST' 'stream HOST --tls'     which is faster, in pairs of runs
   linerate link --profile geo                    a satellite link between two namespaces
   linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
     after_help = render_after_help(),
@@ -62,8 +65,8 @@ pub const EXIT_CODES: &str = "Exit codes:
   0 measured and valid        4 refused: a key is missing or wrong
   1 failed                    5 the server has no room for this test
   2 the request makes no      6 measured, but not to be trusted
-    sense                   130 interrupted: the partial result was printed
-  3 server not reachable";
+    sense                     7 measured, but a threshold was not met
+  3 server not reachable    130 interrupted: the partial result was printed";
 
 /// What `--help` says last: the personalities and the exit codes.
 fn render_after_help() -> String {
@@ -93,11 +96,13 @@ pub enum Command {
     Connect(ConnectRateArgs),
     /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
+    /// Compare two commands in pairs of runs, or two files of stored runs
+    Compare(CompareArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
     Proxy(ProxyArgs),
-    /// Print the JSON Schemas of plan, sample, run and link report
+    /// Print the JSON Schemas of plan, sample, run, comparison and link report
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -130,11 +135,11 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all of them, as one object: plan, sample, run, link
+  linerate schema                   all of them, as one object: plan, sample, run, comparison, link
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
-    /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), or of the
-    /// report of `link`
+    /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the
+    /// report of `link`, or of a comparison
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }
@@ -150,6 +155,8 @@ pub enum SchemaName {
     Run,
     /// What an emulated link did.
     Link,
+    /// How two commands compare.
+    Comparison,
 }
 
 /// The flags of `man`.

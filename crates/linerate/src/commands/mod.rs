@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod compare;
 mod dry_run;
 mod generate;
 mod help;
@@ -117,6 +118,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
         Command::Run(args) => run::measure_plans(args, cancel),
+        Command::Compare(args) => compare::compare(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
         Command::Schema(args) => generate::print_schema(args),

@@ -31,12 +31,12 @@ pub(super) struct Mover {
 #[derive(Default)]
 pub(super) struct Way {
     /// What one end gave and the other has not taken.
-    waiting: Option<Waiting>,
+    waiting: Option<Piece>,
     /// Whether the last piece was long.
     is_bulk: bool,
 }
 
-enum Waiting {
+enum Piece {
     Copied(Bytes),
     InPipe(Pipe),
 }
@@ -58,7 +58,7 @@ impl Mover {
 
     /// A way has ended: closes its pipe, if it has one, with what is in it.
     pub(super) fn drop_waiting(&mut self, way: &mut Way) {
-        if let Some(Waiting::InPipe(_)) = way.waiting.take() {
+        if let Some(Piece::InPipe(_)) = way.waiting.take() {
             self.opened_pipes -= 1;
         }
     }
@@ -67,23 +67,23 @@ impl Mover {
     fn give(&mut self, way: &mut Way, to: &Socket) -> (usize, Sink) {
         match way.waiting.take() {
             None => (0, Sink::Open),
-            Some(Waiting::Copied(piece)) => {
+            Some(Piece::Copied(piece)) => {
                 let mut left = &*piece;
                 let sink = write(to, &mut left);
                 let taken = piece.len() - left.len();
                 if !left.is_empty() {
-                    way.waiting = Some(Waiting::Copied(piece.slice(taken..)));
+                    way.waiting = Some(Piece::Copied(piece.slice(taken..)));
                 }
                 (taken, sink)
             }
-            Some(Waiting::InPipe(mut pipe)) => {
+            Some(Piece::InPipe(mut pipe)) => {
                 let before = pipe.held_bytes();
                 let sink = drain(&mut pipe, to);
                 let taken = before - pipe.held_bytes();
                 if pipe.held_bytes() == 0 {
                     self.pipes.push(pipe);
                 } else {
-                    way.waiting = Some(Waiting::InPipe(pipe));
+                    way.waiting = Some(Piece::InPipe(pipe));
                 }
                 (taken, sink)
             }
@@ -134,7 +134,7 @@ impl Mover {
         way.is_bulk = read >= LEAST_SPLICED_BYTES;
         let mut left = space.get(..read).unwrap_or_default();
         let sink = write(to, &mut left);
-        way.waiting = (!left.is_empty()).then(|| Waiting::Copied(Bytes::copy_from_slice(left)));
+        way.waiting = (!left.is_empty()).then(|| Piece::Copied(Bytes::copy_from_slice(left)));
         Ok((read - left.len(), sink))
     }
 
@@ -148,7 +148,7 @@ impl Mover {
         let read = read_of(retried(|| pipe.fill(from, piece_bytes)));
         way.is_bulk =
             read.is_ok_and(|read| read >= LEAST_SPLICED_BYTES) || read == Err(Source::Empty);
-        way.waiting = Some(Waiting::InPipe(pipe));
+        way.waiting = Some(Piece::InPipe(pipe));
         let given = self.give(way, to);
         read.map(|_| given)
     }
@@ -158,8 +158,8 @@ impl Way {
     fn held_bytes(&self) -> usize {
         match &self.waiting {
             None => 0,
-            Some(Waiting::Copied(piece)) => piece.len(),
-            Some(Waiting::InPipe(pipe)) => pipe.held_bytes(),
+            Some(Piece::Copied(piece)) => piece.len(),
+            Some(Piece::InPipe(pipe)) => pipe.held_bytes(),
         }
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         let mut held_in_pipe = 0;
         loop {
             let moved = carry_all(&mut mover, &mut way, [&from, &to]);
-            held_in_pipe += usize::from(matches!(way.waiting, Some(Waiting::InPipe(_))));
+            held_in_pipe += usize::from(matches!(way.waiting, Some(Piece::InPipe(_))));
             match (moved.sink, moved.source) {
                 (Sink::Full, _) => {
                     assert!(moved.held_bytes > 0 && moved.held_bytes <= PIECE_BYTES);
@@ -283,7 +283,7 @@ mod tests {
         let (mut mover, mut ways) = (Mover::new(), Vec::new());
         for _ in 0..MOST_PIPES {
             let pipe = mover.take_pipe().unwrap();
-            ways.push(Way { waiting: Some(Waiting::InPipe(pipe)), is_bulk: true });
+            ways.push(Way { waiting: Some(Piece::InPipe(pipe)), is_bulk: true });
         }
         assert!(mover.take_pipe().is_none());
         mover.drop_waiting(&mut ways[0]);
