@@ -12,6 +12,8 @@ use super::{Style, Table};
 
 /// The version of the records' format.
 const VERSION: u32 = 1;
+/// Columns of the text.
+const COLUMNS: usize = 80;
 /// The longest command that the text has whole.
 const COMMAND_COLUMNS: usize = 76;
 /// Differences of stored runs that the text has.
@@ -82,7 +84,7 @@ pub(crate) fn render_comparison(comparison: &Comparison, style: Style) -> String
 }
 
 fn render_origin(comparison: &Comparison) -> String {
-    let confidence = "95 % intervals; quantiles of a latency share the error";
+    let confidence = "95 % intervals";
     match comparison.seed {
         Some(seed) => {
             let (complete, asked) = (comparison.complete_pairs(), comparison.pairs_asked);
@@ -101,7 +103,7 @@ fn render_origin(comparison: &Comparison) -> String {
 fn render_estimate(estimate: &Estimate) -> Vec<String> {
     let change = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
     let interval = match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!("{} .. {} %", change(low), change(high)),
+        (Some(low), Some(high)) => format!("{}..{} %", change(low), change(high)),
         _ => "-".to_owned(),
     };
     vec![
@@ -124,8 +126,13 @@ fn verdict_of(estimate: &Estimate) -> &'static str {
     }
 }
 
+/// What the text calls a figure: `goodput`, `CPU`, `p99`, `first byte p50`.
 fn label_of(name: &str) -> String {
-    Compared::of_name(name).map_or_else(|| name.to_owned(), |one| one.short_name.to_owned())
+    match Compared::of_name(name).map(|one| one.short_name) {
+        Some("cpu" | "cpu-transaction") => "CPU".to_owned(),
+        Some(short_name) => short_name.replace("establishment", "established").replace('-', " "),
+        None => name.to_owned(),
+    }
 }
 
 fn render_value(estimate: &Estimate, value: f64) -> String {
@@ -150,13 +157,14 @@ fn render_smallest(comparison: &Comparison) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    format!("Differences of so much would have been seen: {}\n", parts.join(", "))
+    wrap(&format!("Differences of so much would have been seen: {}", parts.join(", ")))
 }
 
 fn render_difference(difference: &Difference) -> String {
     let shown =
         |value: &Option<String>| value.as_deref().map_or_else(|| "absent".to_owned(), visible_line);
-    format!("differs: {}: {}, {}\n", difference.field, shown(&difference.a), shown(&difference.b))
+    let (a, b) = (shown(&difference.a), shown(&difference.b));
+    wrap(&format!("differs: {}: {a}, {b}", difference.field))
 }
 
 fn render_status(comparison: &Comparison, style: Style) -> String {
@@ -169,9 +177,30 @@ fn render_status(comparison: &Comparison, style: Style) -> String {
         .join("; ");
     match comparison.status.verdict {
         Trust::Valid => "VALID\n".to_owned(),
-        Trust::Doubtful => format!("{}\n", style.warning(&format!("DOUBTFUL: {reasons}"))),
-        Trust::Invalid => format!("{}\n", style.warning(&format!("INVALID: {reasons}"))),
+        Trust::Doubtful => {
+            format!("{}\n", style.warning(wrap(&format!("DOUBTFUL: {reasons}")).trim_end()))
+        }
+        Trust::Invalid => {
+            format!("{}\n", style.warning(wrap(&format!("INVALID: {reasons}")).trim_end()))
+        }
     }
+}
+
+/// Lines of at most 80 columns, if no word is longer.
+fn wrap(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() {
+            word.clone_into(line);
+        } else if line.chars().count() + 1 + word.chars().count() <= COLUMNS {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -214,7 +243,7 @@ mod tests {
         let comparison = Comparison::of_pairs(&asked, (16_777_215, 1_000), runs(15), false);
         let text = render_comparison(&comparison, Style::Plain);
         assert!(text.lines().count() <= 24, "{text}");
-        let is_long = |line: &&str| line.chars().count() > 80 && !line.starts_with("DOUBTFUL");
+        let is_long = |line: &&str| line.chars().count() > COLUMNS;
         assert_eq!(text.lines().find(is_long), None, "{text}");
         for part in [
             "15 of 1000 pairs, order drawn at random (seed 16777215)",

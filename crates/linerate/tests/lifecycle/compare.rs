@@ -180,7 +180,7 @@ fn stored_runs_are_doubtful_and_what_else_differs_is_told() {
     for (file, words) in
         [("old.json", "rr --count 50"), ("new.json", "rr --count 50 --request 100")]
     {
-        let ended = server.measure(&format!("{words} --json --output {file}"));
+        let ended = server.measure(&format!("{words} --output {file}"));
         assert!(matches!(ended.exit_code, Some(0 | 6)), "{}", ended.stderr);
     }
     let comparison = document(&compare(server.home(), &["old.json", "new.json", "--json"]));

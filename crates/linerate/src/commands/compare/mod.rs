@@ -25,7 +25,9 @@ const FAILED_PAIRS_MAX: usize = 3;
 pub(super) fn compare(args: &CompareArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let asked =
         Asked { commands: [args.a.clone(), args.b.clone()], conditions: args.fail_if.clone() };
-    let are_files = [&args.a, &args.b].map(|text| Path::new(text).is_file());
+    // A client's own path is a file, too.
+    let are_files =
+        [&args.a, &args.b].map(|text| Path::new(text).is_file() && Client::of(text).is_err());
     let mut destination = open_destination(args.output.as_deref(), cancel)?;
     let comparison = match are_files {
         [true, true] => stored::compare(&asked, cancel)?,
