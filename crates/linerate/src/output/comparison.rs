@@ -101,7 +101,7 @@ fn render_origin(comparison: &Comparison) -> String {
 }
 
 fn render_estimate(estimate: &Estimate) -> Vec<String> {
-    let change = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
+    let change = |ratio: f64| render_percent((ratio - 1.0) * 100.0);
     let interval = match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{}..{} %", change(low), change(high)),
         _ => "-".to_owned(),
@@ -114,6 +114,11 @@ fn render_estimate(estimate: &Estimate) -> Vec<String> {
         interval,
         verdict_of(estimate).to_owned(),
     ]
+}
+
+/// A signed number of percent, in full ones from 100 on.
+fn render_percent(percent: f64) -> String {
+    if percent.abs() < 99.95 { format!("{percent:+.1}") } else { format!("{percent:+.0}") }
 }
 
 fn verdict_of(estimate: &Estimate) -> &'static str {
@@ -151,7 +156,11 @@ fn render_smallest(comparison: &Comparison) -> String {
     let unseen = comparison.metrics.iter().filter(|one| one.verdict == Verdict::NoDifferenceSeen);
     let parts: Vec<String> = unseen
         .filter_map(|one| {
-            Some(format!("{} {:.1} %", label_of(&one.name), one.smallest_seen? * 100.0))
+            Some(format!(
+                "{} {} %",
+                label_of(&one.name),
+                render_percent(one.smallest_seen? * 100.0).trim_start_matches('+')
+            ))
         })
         .collect();
     if parts.is_empty() {
