@@ -8,6 +8,7 @@ mod identity;
 mod kubernetes;
 mod link;
 mod load;
+mod matrix;
 mod media;
 mod output;
 mod proxy;
@@ -26,6 +27,7 @@ pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
     StreamArgs, VariantArgs,
 };
+pub use matrix::{MatrixArgs, OrderName};
 pub use media::MediaArgs;
 pub use output::OutputArgs;
 pub use proxy::{ProxyArgs, ProxyCongestionName};
@@ -52,6 +54,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
   linerate compare 'stream HOST' 'stream HOST --tls'     which is faster, in pairs of runs
+  linerate matrix plan.toml                      many measurements, on many hosts
   linerate link --profile geo                    a satellite link between two namespaces
   linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
     after_help = render_after_help(),
@@ -102,6 +105,8 @@ pub enum Command {
     Run(RunArgs),
     /// Compare two commands in pairs of runs, or two files of stored runs
     Compare(CompareArgs),
+    /// Measure a matrix of parameters over many hosts, by a plan
+    Matrix(MatrixArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
@@ -112,7 +117,7 @@ pub enum Command {
     Kubernetes(KubernetesArgs),
     /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
     Image(ImageArgs),
-    /// Print the JSON Schemas of plan, sample, run, comparison and link report
+    /// Print the JSON Schemas of plan, sample, run, link report, matrix and comparison
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -145,11 +150,11 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all of them, as one object: plan, sample, run, comparison, link
+  linerate schema                   all of them, as one object: plan, sample, run, link, matrix, comparison
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
     /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the
-    /// report of `link`, or of a comparison
+    /// report of `link`, of the plan of `matrix`, or of a comparison
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }
@@ -165,6 +170,8 @@ pub enum SchemaName {
     Run,
     /// What an emulated link did.
     Link,
+    /// The plan of a matrix.
+    Matrix,
     /// How two commands compare.
     Comparison,
 }
