@@ -390,7 +390,8 @@ impl Progress {
             }
             Rule::Whole => None,
         };
-        result.map_or(f64::NAN, |result| result * known.column.scale)
+        let scaled = result.map(|result| result * known.column.scale);
+        scaled.filter(|scaled| scaled.is_finite()).unwrap_or(f64::NAN)
     }
 }
 
