@@ -7,6 +7,7 @@ mod gate;
 mod lines;
 mod local;
 mod netns;
+mod remote;
 mod session;
 mod thread;
 
@@ -19,11 +20,14 @@ pub use channel::Channel;
 pub use error::{HostError, HostErrorKind, LastWords};
 pub use local::LocalHost;
 pub use netns::NetnsHost;
+pub use remote::RemoteHost;
 pub use session::{
     ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId, OpenOptions, Session,
 };
 
 pub(crate) use lines::{Lines, Taken};
+
+use crate::plan::HostSpec;
 
 /// Where an agent can be started.
 pub trait Host: Send + Sync + fmt::Debug {
@@ -46,10 +50,8 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// How the host is reached, for tables and sentences.
     fn describe(&self) -> HostDescription;
 
-    /// SHA-256 that the agent's executable must have, hexadecimal, or none for any.
-    fn expected_sha256(&self) -> Option<String> {
-        None
-    }
+    /// Whether an agent whose executable has this SHA-256 (hexadecimal) is the one that was meant.
+    fn accepts(&self, sha256: &str) -> bool;
 }
 
 /// How a host is reached.
@@ -77,8 +79,24 @@ pub struct Executable {
     pub path: PathBuf,
     /// SHA-256 of its content, 64 hexadecimal digits.
     pub sha256: String,
-    /// The architecture it was built for, as Rust and `uname -m` name it: `x86_64`, `aarch64`.
+    /// The architecture that it was built for, as `uname -m` names it: `x86_64`, `aarch64`.
     pub arch: String,
+}
+
+/// The executables that a controller can put on hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binaries {
+    /// The controller's own.
+    pub own: Executable,
+    /// Those of other architectures.
+    pub others: Vec<Executable>,
+}
+
+impl Binaries {
+    /// All of them, the controller's own first.
+    pub fn iter(&self) -> impl Iterator<Item = &Executable> {
+        std::iter::once(&self.own).chain(&self.others)
+    }
 }
 
 /// A host of a session with the name that the plan gives it.
@@ -88,4 +106,28 @@ pub struct NamedHost {
     pub name: String,
     /// The way to it.
     pub host: Arc<dyn Host>,
+}
+
+impl NamedHost {
+    /// The host of a plan.
+    ///
+    /// # Errors
+    /// A transport that no host can be opened by, an address or a directory that can't be used: a sentence.
+    pub fn of_plan(name: &str, spec: &HostSpec, binaries: &Arc<Binaries>) -> Result<Self, String> {
+        let own = || binaries.own.clone();
+        let host: Arc<dyn Host> = match spec {
+            HostSpec::Local { .. } => Arc::new(LocalHost::new(own())),
+            HostSpec::Netns { namespace, .. } => Arc::new(NetnsHost::new(namespace, own())),
+            HostSpec::Ssh(ssh) => {
+                let remote = RemoteHost::new(ssh.clone(), Arc::clone(binaries));
+                Arc::new(remote.map_err(|why| format!("host {name}: {why}"))?)
+            }
+            HostSpec::Kubernetes(_) => {
+                return Err(format!(
+                    "host {name}: pods of Kubernetes can't be opened yet; use local, netns or ssh"
+                ));
+            }
+        };
+        Ok(Self { name: name.to_owned(), host })
+    }
 }

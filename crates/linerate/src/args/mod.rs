@@ -97,6 +97,8 @@ pub enum Command {
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
     Proxy(ProxyArgs),
+    /// Do what a controller of a lab says on standard input: `linerate matrix` starts it on hosts
+    Agent,
     /// Print the JSON Schemas of plan, sample, run and link report
     Schema(SchemaArgs),
     /// Write the man pages into a directory

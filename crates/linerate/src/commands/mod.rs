@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod agent;
 mod dry_run;
 mod generate;
 mod help;
@@ -31,6 +32,9 @@ use crate::signals::{stop_on_signals, unless_stopped};
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(exit_code) = agent::become_child_of_agent(&arguments) {
+        return exit_code;
+    }
     match complete(&arguments) {
         Ok(false) => {}
         Ok(true) => return exit::VALID,
@@ -119,6 +123,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
+        Command::Agent => agent::serve_controller(cancel),
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
         Command::Completions(args) => generate::print_completions(args),
