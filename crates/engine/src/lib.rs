@@ -46,13 +46,14 @@ mod timetable;
 mod transport;
 mod waiting;
 
-pub use client::{random_run_id, run};
+pub use client::{Lease, random_run_id, run};
 pub use control::{check_identity, make_identity};
 pub use load::client_threads;
 pub use server::{ServeOptions, Server};
 
 pub use linerate_system::affinity::pin_to;
 pub use linerate_system::error;
+pub use linerate_system::probe::collected::readers as counter_readers;
 pub use linerate_system::probe::{cpus_near, host_facts};
 pub use linerate_system::resolve::{resolve as resolve_host, unknown_host};
 pub use linerate_system::socket::{HandedSockets, inherited_file, stdout_was_closed};

@@ -15,6 +15,7 @@
 mod bisection;
 mod estimate;
 mod judge;
+mod observe;
 mod ratio;
 mod record;
 mod search;
@@ -22,6 +23,7 @@ mod search;
 pub use bisection::{Bisection, BisectionStep, keeps_loss};
 pub use estimate::{Estimate, estimate};
 pub use judge::{Judge, Seen};
+pub use observe::{observe, observe_answers, totals};
 pub use ratio::{Bad, Decision, RatioTest};
 pub use record::{HuntRecord, TrialRecord};
 pub use search::Hunt;
@@ -41,6 +43,9 @@ pub struct Goal {
     pub low: u64,
     /// The highest rate of the search. Equal to `low`: this one rate is judged.
     pub high: u64,
+    /// [`Method::Bisection`]: it goes over whole multiples of this.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub step: u64,
     /// How much of the rate one item takes: bits of payload of a datagram, or 1 for requests.
     pub per_item: u64,
     /// What a rate must keep.
@@ -96,6 +101,14 @@ impl LatencyLimit {
     }
 }
 
+fn one() -> u64 {
+    1
+}
+
+fn is_one(step: &u64) -> bool {
+    *step == 1
+}
+
 impl Goal {
     /// Whether only one rate is judged.
     pub fn is_one_rate(&self) -> bool {
@@ -110,6 +123,11 @@ impl Goal {
     /// The rate of so many items per second.
     pub fn rate_of(&self, items_per_s: f64) -> u64 {
         (items_per_s * self.per_item as f64).round() as u64
+    }
+
+    /// Whether a trial is judged by what it came to at its end: requests, whose latencies are known then.
+    pub fn is_judged_at_end(&self) -> bool {
+        self.unit == RateUnit::RequestsPerSecond
     }
 
     /// The limits as shares of items: losses first, then each latency.
@@ -166,6 +184,13 @@ pub enum Observation {
         /// Items that arrived.
         items: u64,
         /// What broke limits, in the order of [`Goal::ratios`]: what was lost first.
+        bad: Vec<Bad>,
+    },
+    /// What a trial came to that has run to its end: the exact counts, in the place of those of its intervals.
+    Totals {
+        /// Items that arrived.
+        items: u64,
+        /// What broke limits, likewise.
         bad: Vec<Bad>,
     },
 }
@@ -267,6 +292,11 @@ pub enum Outcome {
         rate: u64,
         /// What it offered at most, of three trials.
         offered: u64,
+    },
+    /// The sender stalled in ten trials in a row: its machine is too busy.
+    SenderStalls {
+        /// The rate of the trials.
+        rate: u64,
     },
     /// The hunt was cut off.
     Interrupted {

@@ -61,7 +61,7 @@ struct Program {
     started_ns: Option<i64>,
     run: Option<Box<Run>>,
     /// Documents that a server wrote before that one: a client may make several tests.
-    earlier: Vec<Box<Run>>,
+    earlier: Vec<Run>,
 }
 
 /// The state of an attempt.
@@ -407,7 +407,7 @@ impl Attempt {
             let (pair, role) = (program.pair, program.role);
             let of_client = documents.iter().find(|document: &&Document| document.pair == pair);
             let run_id = of_client.map(|document| document.run.run_id.clone());
-            let runs = program.earlier.drain(..).chain(program.run.take());
+            let runs = program.earlier.drain(..).map(Box::new).chain(program.run.take());
             let same = runs.into_iter().find(|run| Some(&run.run_id) == run_id.as_ref());
             documents.extend(same.map(|run| Document { pair, host, role, run }));
         }
@@ -451,7 +451,8 @@ impl Program {
             }
             Ok(Some(Record::Started { utc_ns, .. })) => self.started_ns = Some(utc_ns),
             Ok(Some(Record::Finished { run, .. })) => {
-                self.earlier.extend(self.run.replace(run).filter(|_| self.role == Role::Server));
+                let before = self.run.replace(run).filter(|_| self.role == Role::Server);
+                self.earlier.extend(before.map(|run| *run));
                 if self.earlier.len() > EARLIER_RUNS {
                     self.earlier.remove(0);
                 }

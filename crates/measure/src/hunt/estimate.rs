@@ -29,12 +29,15 @@ fn estimate_at(goal: &Goal, rate: u64) -> u64 {
     if goal.method == Method::Bisection {
         return bisection_trials(goal) * (goal.trial_ns + BETWEEN_NS);
     }
-    let strictest = goal.ratios().into_iter().fold(1.0, f64::min);
+    let has_zero = goal.ratios().iter().any(|&limit| limit <= 0.0);
     let trial_ns = |floor: f64, least_ns: f64| {
-        if strictest <= 0.0 {
+        if has_zero || (goal.is_judged_at_end() && floor > 1.0) {
             return goal.trial_ns as f64;
         }
-        let items = RatioTest::needed_items(strictest, floor);
+        if goal.is_judged_at_end() {
+            return at_end_ns(goal, rate) as f64;
+        }
+        let items = RatioTest::needed_items(strictest(goal), floor);
         (items / goal.items_per_s(rate) * 1e9).clamp(least_ns, longest_ns(goal, rate, floor) as f64)
     };
     let confirms_ns = trial_ns(10.0, 2e9) + (BETWEEN_NS + WARM_UP_NS) as f64;
@@ -46,7 +49,8 @@ fn estimate_at(goal: &Goal, rate: u64) -> u64 {
 }
 
 fn bisection_trials(goal: &Goal) -> u64 {
-    let (mut search, mut trials) = (Bisection::new(goal.low, goal.high), 0);
+    let (mut search, mut trials) =
+        (Bisection::new(goal.low / goal.step.max(1), goal.high / goal.step.max(1)), 0);
     while let BisectionStep::Run(_) = search.poll_step() {
         search.handle_verdict(true);
         trials += 1;
@@ -54,11 +58,22 @@ fn bisection_trials(goal: &Goal) -> u64 {
     trials
 }
 
+/// The measured time of a trial that is judged at its end: as long as the verdict needs at its rate, from 1 s up to
+/// what the goal says.
+pub(super) fn at_end_ns(goal: &Goal, rate: u64) -> u64 {
+    let needed = RatioTest::needed_items(strictest(goal), 1.0) / goal.items_per_s(rate);
+    ((2e9 * needed) as u64).max(1_000_000_000).min(goal.trial_ns)
+}
+
+/// The least limit that isn't 0, or 1.
+fn strictest(goal: &Goal) -> f64 {
+    goal.ratios().into_iter().filter(|&limit| limit > 0.0).fold(1.0, f64::min)
+}
+
 /// The longest measured time of a trial: what the goal says, and twice what the verdict needs at its rate where that
 /// is longer, up to six times what the goal says.
 pub(super) fn longest_ns(goal: &Goal, rate: u64, floor: f64) -> u64 {
-    let limits = goal.ratios().into_iter().filter(|&limit| limit > 0.0);
-    let strictest = limits.fold(1.0, f64::min);
-    let needed_ns = 2.0 * RatioTest::needed_items(strictest, floor) / goal.items_per_s(rate) * 1e9;
+    let needed_ns =
+        2.0 * RatioTest::needed_items(strictest(goal), floor) / goal.items_per_s(rate) * 1e9;
     (needed_ns as u64).clamp(goal.trial_ns, goal.trial_ns.saturating_mul(6))
 }

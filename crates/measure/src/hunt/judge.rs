@@ -27,6 +27,7 @@ const LEAST_INTERVAL_NS: u64 = 10_000_000;
 pub struct Judge {
     trial: Trial,
     is_original: bool,
+    is_judged_at_end: bool,
     limits: Vec<f64>,
     items_per_s: f64,
     ratios: Vec<RatioTest>,
@@ -63,6 +64,7 @@ impl Judge {
         let limits = goal.ratios();
         Self {
             trial: *trial,
+            is_judged_at_end: goal.is_judged_at_end(),
             is_original: goal.method == Method::Bisection,
             ratios: limits.iter().map(|&limit| RatioTest::new(limit, floor)).collect(),
             limits,
@@ -96,6 +98,15 @@ impl Judge {
                     let of = if place == 0 { total } else { items };
                     ratio.record(of, bad.get(place).copied().unwrap_or_default());
                 }
+            }
+            Observation::Totals { items, ref bad } => {
+                self.arrived_items = items;
+                let lost = bad.first().map_or(0, |lost| lost.items);
+                for (place, ratio) in self.ratios.iter_mut().enumerate() {
+                    let of = if place == 0 { items.saturating_add(lost) } else { items };
+                    ratio.replace(of, bad.get(place).copied().unwrap_or_default());
+                }
+                return;
             }
             _ => {}
         }
@@ -161,7 +172,12 @@ impl Judge {
     }
 
     fn growth(&self) -> Option<backlog::Growth> {
-        self.backlog.growth(self.items_per_s)
+        // Samples don't tell which requests have failed: as many as may fail are no queue.
+        let failing = match self.is_judged_at_end {
+            true => self.limits.first().copied().unwrap_or(0.0),
+            false => 0.0,
+        };
+        self.backlog.growth(self.items_per_s).map(|growth| growth.less(failing))
     }
 
     fn decide(&self) -> Option<Verdict> {
@@ -189,6 +205,7 @@ impl Judge {
             return Some(Verdict::Fail { why: Breach::Queue });
         }
         let least_ns = match self.trial.purpose {
+            _ if self.is_judged_at_end => return None,
             Purpose::Search => LEAST_PASS_NS,
             Purpose::Confirm => LEAST_CONFIRM_NS,
             Purpose::Fixed => return None,

@@ -78,6 +78,12 @@ impl RatioTest {
         self.intervals += u32::from(bad.items > 0);
     }
 
+    /// Takes exact counts in the place of those so far.
+    pub fn replace(&mut self, items: u64, bad: Bad) {
+        let events = bad.events.clamp(u64::from(bad.items > 0), bad.items);
+        (self.items, self.bad) = (items, Bad { items: bad.items, events });
+    }
+
     /// Items so far, and the bad ones among them.
     pub fn counts(&self) -> (u64, Bad) {
         (self.items, self.bad)
@@ -88,17 +94,17 @@ impl RatioTest {
         CERTAIN * floor / (limit * (MARGIN - 1.0 / MARGIN))
     }
 
-    /// What the items so far say. A limit of 0 is broken by the first bad item, and kept by no
-    /// number of good ones.
+    /// What the items so far say. No number of good items shows that a limit of 0 is kept.
     pub fn decide(&self) -> Decision {
-        if self.limit <= 0.0 {
-            return if self.bad.items > 0 { Decision::Above } else { Decision::Open };
-        }
         if self.limit >= 1.0 {
             return Decision::Below;
         }
         let mean = self.bad.items as f64 / self.bad.events.max(1) as f64;
         let seen = self.bad.events >= LEAST_EVENTS && self.intervals >= LEAST_INTERVALS;
+        if self.limit <= 0.0 {
+            // A few may only have been overtaken.
+            return if seen { Decision::Above } else { Decision::Open };
+        }
         if seen && self.log_ratio(mean.max(1.0)) > CERTAIN {
             return Decision::Above;
         }
@@ -154,8 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn limit_0_is_broken_by_one_item_and_never_kept() {
-        assert_eq!(test_of(0.0, 1.0, 1, 1_000, Bad::one_event(1)), Decision::Above);
+    fn limit_0_is_broken_for_certain_by_some_events_and_never_kept() {
+        assert_eq!(test_of(0.0, 1.0, 4, 1_000, Bad::one_event(1)), Decision::Open);
+        assert_eq!(test_of(0.0, 1.0, 5, 1_000, Bad::one_event(1)), Decision::Above);
         assert_eq!(test_of(0.0, 1.0, 100, u64::MAX, Bad::default()), Decision::Open);
     }
 

@@ -58,6 +58,9 @@ pub struct TrialItems {
     pub lost: u64,
     /// Runs of lost items.
     pub loss_events: u64,
+    /// The part of the lost datagrams that the receiver's own socket dropped, as its report tells at the trial's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_by_socket: Option<u64>,
     /// Requests above each bound of latency, in the order of the limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow: Vec<u64>,
@@ -82,6 +85,7 @@ impl TrialRecord {
                 arrived: seen.arrived_items,
                 lost: lost.items,
                 loss_events: lost.events,
+                dropped_by_socket: None,
                 slow,
             },
             queue_growth_ratio: seen.growth_ratio,

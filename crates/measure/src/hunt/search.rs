@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::bisection::{Bisection, BisectionStep};
-use super::estimate::longest_ns;
-use super::{Goal, Method, Outcome, Purpose, Step, Trial, Verdict};
+use super::estimate::{at_end_ns, longest_ns};
+use super::{Goal, Method, Outcome, Purpose, Shortfall, Step, Trial, Verdict};
 
 /// Steps from a guess, and the widest bracket at the end, as a share of the rate.
 const STEP: f64 = 0.005;
@@ -12,8 +12,10 @@ const STEP: f64 = 0.005;
 const MOST_TRIALS: u32 = 25;
 /// So many reversals at one rate make a hunt unsteady.
 const MOST_REVERSALS: u32 = 3;
-/// A trial is made so often until the sender offers its rate.
-const MOST_INVALID: u32 = 3;
+/// A trial is made so often until the sender offers its rate...
+const MOST_SHORT: u32 = 3;
+/// ... and so often where the sender stalls, which the machine's other programs may cause.
+const MOST_INVALID: u32 = 10;
 /// The upper end of the last bracket must fail so often.
 const FAILS: u32 = 2;
 /// Runs of bad items in a trial that confirms a rate: how long they are at least.
@@ -53,8 +55,9 @@ pub struct Hunt {
     /// Trials so far, and those of them that were decided.
     trials: u32,
     decided: u32,
-    /// Trials in a row whose rate the sender didn't offer, and the most that it did.
+    /// Trials in a row whose rate the sender didn't offer, those of them without a stall, and the most that it did.
     invalid: u32,
+    short: u32,
     offered: u64,
     outcome: Option<Outcome>,
 }
@@ -78,7 +81,7 @@ impl Hunt {
     /// A hunt that has seen nothing.
     pub fn new(goal: Goal) -> Self {
         let mut hunt = Self {
-            bisection: Bisection::new(goal.low, goal.high),
+            bisection: Bisection::new(goal.low / goal.step.max(1), goal.high / goal.step.max(1)),
             course: Course::Guess(goal.high),
             goal,
             rates: BTreeMap::new(),
@@ -86,6 +89,7 @@ impl Hunt {
             trials: 0,
             decided: 0,
             invalid: 0,
+            short: 0,
             offered: 0,
             outcome: None,
         };
@@ -108,6 +112,8 @@ impl Hunt {
                 purpose,
                 longest_ns: match purpose {
                     Purpose::Fixed => self.goal.trial_ns,
+                    Purpose::Search if self.goal.is_judged_at_end() => at_end_ns(&self.goal, rate),
+                    Purpose::Confirm if self.goal.is_judged_at_end() => self.goal.trial_ns,
                     Purpose::Search => longest_ns(&self.goal, rate, 1.0),
                     Purpose::Confirm => longest_ns(&self.goal, rate, CONFIRM_FLOOR),
                 },
@@ -123,9 +129,9 @@ impl Hunt {
         let passes = match verdict {
             Verdict::Pass => true,
             Verdict::Fail { .. } => false,
-            Verdict::Invalid { .. } => return self.handle_invalid(rate, offered),
+            Verdict::Invalid { why } => return self.handle_invalid(rate, why, offered),
         };
-        (self.invalid, self.offered) = (0, 0);
+        (self.invalid, self.short, self.offered) = (0, 0, 0);
         self.decided += 1;
         let contradicts = self.note(rate, passes, purpose);
         self.course = match self.course {
@@ -155,11 +161,15 @@ impl Hunt {
         failing.map(|(rate, _)| *rate)
     }
 
-    fn handle_invalid(&mut self, rate: u64, offered: u64) {
+    fn handle_invalid(&mut self, rate: u64, why: Shortfall, offered: u64) {
+        let stalls = why == Shortfall::Uneven;
         self.invalid += 1;
+        self.short += u32::from(!stalls);
         self.offered = self.offered.max(offered);
-        if self.invalid >= MOST_INVALID {
+        if self.short >= MOST_SHORT {
             self.outcome = Some(Outcome::SenderLimited { rate, offered: self.offered });
+        } else if self.invalid >= MOST_INVALID {
+            self.outcome = Some(Outcome::SenderStalls { rate });
         }
     }
 
@@ -209,8 +219,9 @@ impl Hunt {
 
     fn bisect(&self) -> Result<(u64, Purpose), Outcome> {
         match self.bisection.poll_step() {
-            BisectionStep::Run(rate) => Ok((rate, Purpose::Fixed)),
-            BisectionStep::Answer(rate) => {
+            BisectionStep::Run(number) => Ok((number * self.goal.step, Purpose::Fixed)),
+            BisectionStep::Answer(number) => {
+                let rate = number * self.goal.step;
                 let tried = self.rates.get(&rate).is_some_and(|known| known.passes);
                 Err(Outcome::Bisected { rate, tried })
             }

@@ -1,6 +1,6 @@
 //! Hunts over simulated paths: the answer is within 1 % of the path's capacity.
 //!
-//! `cargo test --release -p linerate-measure --test hunt -- --ignored --nocapture` makes 300 hunts of each kind and
+//! `HUNTS=300 cargo test --release -p linerate-measure --test hunt -- --nocapture` makes 300 hunts of each kind and
 //! prints how long they took, in the path's own time.
 
 #![allow(clippy::print_stdout, reason = "the figures are what the command is for")]
@@ -21,6 +21,7 @@ fn goal(low: u64, high: u64) -> Goal {
         unit: RateUnit::BitsPerSecond,
         low,
         high,
+        step: 1,
         per_item: DATAGRAM_BITS,
         limits: Limits { loss_ratio: 0.001, latencies: Vec::new() },
         trial_ns: 10_000_000_000,
@@ -89,28 +90,24 @@ fn series(kind: Kind, hunts: usize, seed: u64) -> (usize, Vec<u64>) {
     (right, times_ns)
 }
 
-/// Of 300 searches at least 98 % are right; of 12, as few as 10 would be a rare accident.
-#[test]
-fn answers_are_within_1_percent_of_the_capacity() {
-    for kind in KINDS {
-        let seed = fresh_seed();
-        let (right, _) = series(kind, 12, seed);
-        assert!(right >= 10, "{kind:?}: {right} of 12 are within 1 %, seed {seed}");
-    }
+/// Hunts of each kind: few in the gate, since many take minutes without optimisation.
+fn hunts() -> usize {
+    std::env::var("HUNTS").ok().and_then(|text| text.parse().ok()).unwrap_or(12)
 }
 
+/// Of many hunts at least 98 % are right. Of 12, as few as 10 would be a rare accident.
 #[test]
-#[ignore = "the full size: 300 hunts of each kind"]
-fn answers_are_within_1_percent_of_the_capacity_in_98_of_100_hunts() {
+fn answers_are_within_1_percent_of_the_capacity() {
+    let hunts = hunts();
+    let least = if hunts >= 100 { (hunts * 98).div_ceil(100) } else { hunts * 10 / 12 };
     for kind in KINDS {
         let seed = fresh_seed();
-        let (right, times_ns) = series(kind, 300, seed);
+        let (right, times_ns) = series(kind, hunts, seed);
         let seconds = |place: usize| times_ns[place] as f64 / 1e9;
+        let (median, most) = (seconds(hunts / 2), seconds(hunts * 95 / 100));
         println!(
-            "{kind:?}: {right} of 300, {:.1} s median, {:.1} s 95 %, seed {seed}",
-            seconds(150),
-            seconds(285)
+            "{kind:?}: {right} of {hunts}, {median:.1} s median, {most:.1} s 95 %, seed {seed}"
         );
-        assert!(right >= 294, "{kind:?}: {right} of 300 are within 1 %, seed {seed}");
+        assert!(right >= least, "{kind:?}: {right} of {hunts} are within 1 %, seed {seed}");
     }
 }

@@ -158,7 +158,7 @@ fn hunt(range: Range, words: &[String], limit_pct: f64, reading: Reading) -> Res
 
 /// Datagrams that the receiver missed, and all that it should have had.
 fn losses(run: &Run) -> (u64, u64) {
-    let counts = run.summary.datagrams.clone().unwrap_or_default();
+    let counts = run.summary.datagrams.unwrap_or_default();
     let lost = counts.lost.unwrap_or_default();
     (lost, counts.received.unwrap_or_default().saturating_add(lost))
 }

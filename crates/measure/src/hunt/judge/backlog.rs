@@ -42,6 +42,11 @@ impl Growth {
         self.ratio
     }
 
+    /// The same, less a share that is no growth.
+    pub(super) fn less(self, ratio: f64) -> Self {
+        Self { ratio: self.ratio - ratio, ..self }
+    }
+
     /// It grew, beyond doubt.
     pub(super) fn is_certain(self) -> bool {
         self.ratio - 3.0 * self.error > GROWING

@@ -6,9 +6,10 @@ const INTERVAL_NS: u64 = 50_000_000;
 fn goal(loss_ratio: f64, latencies: Vec<LatencyLimit>) -> Goal {
     Goal {
         method: Method::Sequential,
-        unit: RateUnit::RequestsPerSecond,
+        unit: RateUnit::BitsPerSecond,
         low: 1,
         high: 1_000_000,
+        step: 1,
         per_item: 1,
         limits: Limits { loss_ratio, latencies },
         trial_ns: 10_000_000_000,
@@ -105,14 +106,26 @@ fn ends_that_count_at_other_times_show_no_growth() {
 #[test]
 fn slow_requests_fail_a_latency_limit_and_not_the_one_on_losses() {
     let p99 = LatencyLimit { percentile: 99.0, bound_ns: 1_000_000 };
-    let goal = goal(0.01, vec![p99]);
-    let run = |slow: u64| {
-        let mut judge = Judge::new(&goal, &trial(10_000, Purpose::Search, 10_000_000_000));
-        feed(&mut judge, 200, |_| (500, 500, vec![Bad::default(), Bad::one_event(slow)]));
+    let goal = Goal { unit: RateUnit::RequestsPerSecond, ..goal(0.01, vec![p99]) };
+    let run = |lost: u64, slow: u64| {
+        let mut judge = Judge::new(&goal, &trial(10_000, Purpose::Search, 2_000_000_000));
+        assert_eq!(feed(&mut judge, 40, |_| (500, 500, vec![])), 40);
+        let bad = vec![Bad::one_event(lost), Bad::one_event(slow)];
+        judge.handle(&Observation::Totals { items: 20_000 - lost, bad });
         judge.finish()
     };
-    assert_eq!(run(25), Verdict::Fail { why: Breach::Latency });
-    assert_eq!(run(0), Verdict::Pass);
+    assert_eq!(run(0, 200), Verdict::Pass);
+    assert_eq!(run(0, 201), Verdict::Fail { why: Breach::Latency });
+    assert_eq!(run(200, 0), Verdict::Pass);
+    assert_eq!(run(201, 0), Verdict::Fail { why: Breach::Loss });
+}
+
+#[test]
+fn requests_that_pile_up_fail_before_the_end() {
+    let goal = Goal { unit: RateUnit::RequestsPerSecond, ..goal(0.01, vec![]) };
+    let mut judge = Judge::new(&goal, &trial(10_000, Purpose::Search, 10_000_000_000));
+    assert!(feed(&mut judge, 200, |_| (500, 400, vec![])) < 60);
+    assert_eq!(judge.verdict(), Some(Verdict::Fail { why: Breach::Queue }));
 }
 
 #[test]
@@ -126,15 +139,19 @@ fn nothing_that_arrives_fails() {
 }
 
 #[test]
-fn limit_0_fails_at_the_first_loss_and_passes_after_the_full_time() {
+fn limit_0_is_judged_by_the_exact_counts_at_the_end() {
     let goal = goal(0.0, vec![]);
+    for (lost, verdict) in [(0, Verdict::Pass), (1, Verdict::Fail { why: Breach::Loss })] {
+        let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 2_000_000_000));
+        // One that was only overtaken is missing for a while.
+        let late = |number| if number == 20 { vec![Bad::one_event(1)] } else { vec![] };
+        assert_eq!(feed(&mut judge, 40, |number| (50, 50, late(number))), 40);
+        assert_eq!(judge.verdict(), None);
+        judge.handle(&Observation::Totals { items: 2_000 - lost, bad: vec![Bad::one_event(lost)] });
+        assert_eq!(judge.finish(), verdict);
+    }
     let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 2_000_000_000));
-    let lost_at = |number| if number == 20 { vec![Bad::one_event(1)] } else { vec![] };
-    assert_eq!(feed(&mut judge, 40, |number| (50, 50, lost_at(number))), 21);
-    assert_eq!(judge.verdict(), Some(Verdict::Fail { why: Breach::Loss }));
-    let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 2_000_000_000));
-    assert_eq!(feed(&mut judge, 40, |_| (50, 50, vec![])), 40);
-    assert_eq!((judge.verdict(), judge.finish()), (None, Verdict::Pass));
+    assert!(feed(&mut judge, 40, |_| (50, 49, vec![Bad::one_event(1)])) < 12);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::super::{Breach, LatencyLimit, Limits, RateUnit, Shortfall};
+use super::super::{Breach, LatencyLimit, Limits, RateUnit};
 use super::*;
 
 const FAIL: Verdict = Verdict::Fail { why: Breach::Loss };
@@ -10,6 +10,7 @@ fn goal(low: u64, high: u64, loss_ratio: f64) -> Goal {
         unit: RateUnit::RequestsPerSecond,
         low,
         high,
+        step: 1,
         per_item: 1,
         limits: Limits { loss_ratio, latencies: Vec::new() },
         trial_ns: 10_000_000_000,
@@ -91,6 +92,9 @@ fn a_sender_that_never_offers_a_rate_ends_the_hunt_after_3_trials() {
     let (outcome, trials) = run(goal(1, 100, 0.001), |_| (INVALID, 10));
     assert_eq!(outcome, Outcome::SenderLimited { rate: 100, offered: 100 });
     assert_eq!(trials.len(), 3);
+    let stalls = Verdict::Invalid { why: Shortfall::Uneven };
+    let (outcome, trials) = run(goal(1, 100, 0.001), |_| (stalls, 10));
+    assert_eq!((outcome, trials.len()), (Outcome::SenderStalls { rate: 100 }, 10));
     // Now and then is no matter.
     let mut path = carries(87_000);
     let mut number = 0;
@@ -151,6 +155,10 @@ fn the_originals_search_never_runs_the_ends() {
     assert_eq!(outcome, Outcome::Bisected { rate: 173, tried: true });
     let rates: Vec<u64> = trials.iter().map(|trial| trial.rate).collect();
     assert_eq!(rates, [225, 137, 181, 159, 170, 175, 172, 173, 174]);
+    let in_thousands = Goal { low: 50_000, high: 400_999, step: 1_000, ..goal.clone() };
+    let (outcome, trials) = run(in_thousands, carries(173_500));
+    assert_eq!(outcome, Outcome::Bisected { rate: 173_000, tried: true });
+    assert_eq!(trials[0].rate, 225_000);
     let (outcome, _) = run(Goal { low: 100, high: 200, ..goal }, carries(50));
     assert_eq!(outcome, Outcome::Bisected { rate: 100, tried: false });
 }
