@@ -40,6 +40,7 @@ mod signals;
 pub mod sources;
 pub mod start_time;
 mod state_directory;
+mod store;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -19,6 +19,11 @@ pub(crate) fn state_directory() -> Option<PathBuf> {
     directory("XDG_STATE_HOME", ".local/state")
 }
 
+/// `$XDG_DATA_HOME/linerate`, or `~/.local/share/linerate`; `None` where the home is unknown.
+pub(crate) fn data_directory() -> Option<PathBuf> {
+    directory("XDG_DATA_HOME", ".local/share")
+}
+
 /// Makes the directory and those above it, open to its owner alone.
 pub(crate) fn create_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
