@@ -27,6 +27,7 @@ pub mod certificates;
 mod commands;
 mod completions;
 pub mod cpus;
+pub mod executable;
 mod habits;
 pub mod host;
 pub mod identity;

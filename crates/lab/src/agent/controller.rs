@@ -390,7 +390,7 @@ impl Controller {
     pub fn bye(&mut self, now: Moment) {
         match self.stage {
             Stage::Open => {
-                self.send(&ToAgent::Bye);
+                self.send(&ToAgent::Bye {});
                 self.stage = Stage::Closing { until_ns: now.monotonic_ns.saturating_add(BYE_NS) };
             }
             Stage::Opening => self.close(),

@@ -316,7 +316,7 @@ impl Agent {
                 }
                 self.actions.push_back(Action::Collect { request });
             }
-            (_, ToAgent::Bye) => self.end(AgentEnd::Bye, now),
+            (_, ToAgent::Bye {}) => self.end(AgentEnd::Bye, now),
         }
     }
 

@@ -48,7 +48,7 @@ pub enum ToAgent {
         request: Option<Request>,
     },
     /// The last line: the agent ends everything and exits.
-    Bye,
+    Bye {},
 }
 
 /// A child to be started.

@@ -14,6 +14,8 @@ mod lease;
 mod machine;
 mod message;
 mod process;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use controller::one_line;
 pub use controller::{Controller, ControllerEvent, Failure};

@@ -26,8 +26,8 @@ impl Host for LocalHost {
         HostDescription { transport: "local", address: String::new() }
     }
 
-    fn expected_sha256(&self) -> Option<String> {
-        Some(self.executable.sha256.clone())
+    fn accepts(&self, sha256: &str) -> bool {
+        self.executable.sha256 == sha256
     }
 }
 

@@ -53,7 +53,7 @@ impl Host for NetnsHost {
         HostDescription { transport: "netns", address: self.name.clone() }
     }
 
-    fn expected_sha256(&self) -> Option<String> {
-        Some(self.executable.sha256.clone())
+    fn accepts(&self, sha256: &str) -> bool {
+        self.executable.sha256 == sha256
     }
 }

@@ -23,6 +23,9 @@ const MAX_STDERR: usize = 4096;
 /// The most that events may take which nobody has taken yet, bytes, all hosts together.
 const MAX_UNTAKEN: usize = 256 << 20;
 
+/// A channel is opened at most so often; a host that needs more can't be mended.
+const MOST_OPENINGS: u32 = 3;
+
 /// A program that carries a channel has so long to end by itself after the agent's end.
 const END_OF_CARRIER: Duration = Duration::from_secs(2);
 
@@ -66,11 +69,11 @@ impl HostThread {
         self.tell(kind, Moment::now());
     }
 
-    /// Opens the channel, a second time if the host could be mended, and uses it until its end.
+    /// Opens the channel, again if the host could be mended, and uses it until its end.
     fn conduct(&self) -> HostEventKind {
         let lost = |error| HostEventKind::Lost { error, tasks: Vec::new() };
-        let mut was_mended = false;
-        loop {
+        let mut last = LastWords::default();
+        for _ in 0..MOST_OPENINGS {
             let Some(pass) = self.shared.gate.pass() else { return HostEventKind::Closed };
             let conversation = match self.host.open().and_then(|channel| self.begin(channel, pass))
             {
@@ -80,20 +83,18 @@ impl HostThread {
             match conversation.run() {
                 End::Closed => return HostEventKind::Closed,
                 End::Lost { error, tasks } => return HostEventKind::Lost { error, tasks },
-                End::NoHello(last) if was_mended => {
-                    return lost(HostError::from_last_words(&last));
-                }
-                End::NoHello(last) => {
+                End::NoHello(words) => {
+                    last = words;
                     let Some(_pass) = self.shared.gate.pass() else {
                         return HostEventKind::Closed;
                     };
                     if let Err(error) = self.host.mend(&last, &self.shared.ends) {
                         return lost(error);
                     }
-                    was_mended = true;
                 }
             }
         }
+        lost(HostError::from_last_words(&last))
     }
 
     fn begin<'thread>(
@@ -276,8 +277,7 @@ impl Conversation<'_> {
     }
 
     fn wrong_digest(&self, hello: &AgentHello) -> Option<HostError> {
-        let expected = self.thread.host.expected_sha256()?;
-        (hello.sha256 != expected)
+        (!self.thread.host.accepts(&hello.sha256))
             .then(|| HostError::new(HostErrorKind::Digest { found: hello.sha256.clone() }, ""))
     }
 

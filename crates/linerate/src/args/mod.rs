@@ -4,6 +4,7 @@
 
 mod connect;
 mod identity;
+mod kubernetes;
 mod link;
 mod load;
 mod media;
@@ -16,6 +17,9 @@ pub mod values;
 
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
 pub use identity::IdentityArgs;
+pub use kubernetes::{
+    CheckArgs, CleanArgs, ImageArgs, KubernetesArgs, KubernetesCommand, ManifestArgs,
+};
 pub use link::LinkArgs;
 pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
@@ -104,6 +108,12 @@ pub enum Command {
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
     Proxy(ProxyArgs),
+    /// Do what a controller of a lab says on standard input: `linerate matrix` starts it on hosts
+    Agent,
+    /// Prepare and clean a cluster of Kubernetes, in which plans can have pods
+    Kubernetes(KubernetesArgs),
+    /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
+    Image(ImageArgs),
     /// Print the JSON Schemas of plan, sample, run and link report
     Schema(SchemaArgs),
     /// Write the man pages into a directory

@@ -1,8 +1,10 @@
 //! What each command does.
 
+mod agent;
 mod dry_run;
 mod generate;
 mod help;
+mod kubernetes;
 mod link;
 mod man_pages;
 mod measure;
@@ -34,6 +36,9 @@ use crate::store::{self, Keeper, command_of};
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(exit_code) = agent::become_child_of_agent(&arguments) {
+        return exit_code;
+    }
     match complete(&arguments) {
         Ok(false) => {}
         Ok(true) => return exit::VALID,
@@ -123,6 +128,9 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Results(args) => results::perform(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
+        Command::Agent => agent::serve_controller(cancel),
+        Command::Kubernetes(args) => kubernetes::attend_cluster(args),
+        Command::Image(args) => kubernetes::write_own_image(args),
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
         Command::Completions(args) => generate::print_completions(args),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -42,6 +43,19 @@ pub trait Collectors {
 
     /// Reads what is due, and gives what is to be sent.
     fn collect(&mut self, now: Moment) -> Vec<Readings>;
+}
+
+/// Nothing is read.
+impl Collectors for () {
+    fn begin(&mut self, _: Option<Request>, _: Moment) {}
+
+    fn poll_timeout(&self) -> Option<u64> {
+        None
+    }
+
+    fn collect(&mut self, _: Moment) -> Vec<Readings> {
+        Vec::new()
+    }
 }
 
 /// What a collector has read since its last readings.
@@ -81,11 +95,15 @@ impl AgentProcess {
         }
     }
 
-    /// Does what the controller says, until its end. No child is left then.
+    /// Does what the controller says, until its end, or until `stop` is set, by a signal. No child is left then.
     ///
     /// # Errors
     /// Those of poll(2): this machine is out of memory.
-    pub fn run(mut self, collectors: &mut dyn Collectors) -> io::Result<AgentEnd> {
+    pub fn run(
+        mut self,
+        collectors: &mut dyn Collectors,
+        stop: &AtomicBool,
+    ) -> io::Result<AgentEnd> {
         if let Some(output) = self.output.as_ref().filter(|file| !rustix::termios::isatty(file)) {
             rustix::io::ioctl_fionbio(output, true)?;
         }
@@ -102,6 +120,9 @@ impl AgentProcess {
                 return Ok(end);
             }
             self.wait(collectors.poll_timeout(), None)?;
+            if stop.load(Ordering::Relaxed) {
+                self.agent.handle_end(Moment::now());
+            }
             self.receive();
             self.attend_children();
             for readings in collectors.collect(Moment::now()) {

@@ -1,0 +1,5 @@
+//! Sessions with real agents: on this machine, in network namespaces, and over real ssh.
+
+mod killing;
+mod local;
+mod process;
