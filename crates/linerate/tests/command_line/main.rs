@@ -8,6 +8,7 @@ mod generated;
 mod habits;
 mod help;
 mod output_file;
+mod results;
 mod seeds;
 
 use std::path::Path;
