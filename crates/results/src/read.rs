@@ -137,8 +137,8 @@ pub struct DocumentRow {
     pub body: String,
 }
 
-const RUN_ROW: &str = "SELECT id, uuid, title, status, partial, began_ms, ended_ms, origin, harness, benchmarks, version, \
-     (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id), \
+const RUN_ROW: &str = "SELECT id, uuid, title, status, partial, began_ms, ended_ms, origin, harness, benchmarks, \
+     version, (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id), \
      (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id \
       AND s.status = 'done') FROM run ";
 
@@ -306,7 +306,8 @@ impl Store {
         )?;
         for (id, iteration) in &mut iterations {
             iteration.params = self.rows(
-                "SELECT benchmark, arg, value, role, engines FROM param WHERE iteration = ?1 ORDER BY position LIMIT ?2",
+                "SELECT benchmark, arg, value, role, engines FROM param WHERE iteration = ?1 \
+                 ORDER BY position LIMIT ?2",
                 *id,
                 |row| {
                     Ok(NewParam {
