@@ -80,7 +80,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Collect, Pair, Schedule};
+    use crate::plan::{Pair, Schedule};
 
     fn plan(kubernetes: &[(&str, KubernetesHost)], pairs: &[(&str, &str)]) -> Plan {
         let ssh = HostSpec::Local { data_address: Some("192.0.2.1".to_owned()) };
@@ -103,7 +103,7 @@ mod tests {
             hosts,
             pairs: pairs.iter().enumerate().map(pair).collect(),
             schedule: Schedule::default(),
-            collect: Collect::default(),
+            collect: None,
             points: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@ mod identity;
 mod kubernetes;
 mod link;
 mod load;
+mod matrix;
 mod media;
 mod output;
 mod proxy;
@@ -25,6 +26,7 @@ pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
     StreamArgs, VariantArgs,
 };
+pub use matrix::{MatrixArgs, OrderName};
 pub use media::MediaArgs;
 pub use output::OutputArgs;
 pub use proxy::{ProxyArgs, ProxyCongestionName};
@@ -54,6 +56,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
+  linerate matrix plan.toml                      many measurements, on many hosts
   linerate link --profile geo                    a satellite link between two namespaces
   linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
     after_help = render_after_help(),
@@ -71,8 +74,8 @@ pub const EXIT_CODES: &str = "Exit codes:
   0 measured and valid        4 refused: a key is missing or wrong
   1 failed                    5 the server has no room for this test
   2 the request makes no      6 measured, but not to be trusted
-    sense                   130 interrupted: the partial result was printed
-  3 server not reachable";
+    sense                     7 measured, but a threshold was not met
+  3 server not reachable    130 interrupted: the partial result was printed";
 
 /// What `--help` says last: the personalities and the exit codes.
 fn render_after_help() -> String {
@@ -102,6 +105,8 @@ pub enum Command {
     Connect(ConnectRateArgs),
     /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
+    /// Measure a matrix of parameters over many hosts, by a plan
+    Matrix(MatrixArgs),
     /// List, show, compare, draw and export runs that were kept
     Results(ResultsArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
@@ -114,7 +119,7 @@ pub enum Command {
     Kubernetes(KubernetesArgs),
     /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
     Image(ImageArgs),
-    /// Print the JSON Schemas of plan, sample, run and link report
+    /// Print the JSON Schemas of plan, sample, run, link report and matrix
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -150,11 +155,11 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all of them, as one object: plan, sample, run, link
+  linerate schema                   all of them, as one object: plan, sample, run, link, matrix
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
-    /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), or of the
-    /// report of `link`
+    /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the
+    /// report of `link`, or of the plan of `matrix`
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }
@@ -170,6 +175,8 @@ pub enum SchemaName {
     Run,
     /// What an emulated link did.
     Link,
+    /// The plan of a matrix.
+    Matrix,
 }
 
 /// The flags of `man`.

@@ -16,11 +16,13 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
         Some(SchemaName::Sample) => schema::sample(),
         Some(SchemaName::Run) => schema::run(),
         Some(SchemaName::Link) => schema::link(),
+        Some(SchemaName::Matrix) => linerate_lab::plan::schema(),
         None => json!({
             "plan": schema::plan(),
             "sample": schema::sample(),
             "run": schema::run(),
             "link": schema::link(),
+            "matrix": linerate_lab::plan::schema(),
         }),
     };
     print(&format!("{}\n", render_json(&document)))?;

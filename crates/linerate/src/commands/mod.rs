@@ -7,6 +7,7 @@ mod help;
 mod kubernetes;
 mod link;
 mod man_pages;
+mod matrix;
 mod measure;
 mod own_machine;
 mod proxy;
@@ -125,6 +126,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
         Command::Run(args) => run::measure_plans(args, cancel),
+        Command::Matrix(args) => matrix::measure_matrix(args, cancel),
         Command::Results(args) => results::perform(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),

@@ -350,10 +350,13 @@ fn put_record(line: &mut serde_json::Value, kind: &str) {
 fn take_in(path: PathBuf, args: &MergeArgs, cancel: &Cancel) -> Result<(), Failure> {
     let files = args.files.clone();
     let told = await_file(cancel, move || {
+        // All are opened before this store is made or changed.
+        let others = files.iter().map(|file| Store::open_to_read(file));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
         let mut store = Store::open(&path)?;
         let mut told = String::new();
-        for file in files {
-            let merged = store.merge(&Store::open_to_read(&file)?)?;
+        for (file, other) in files.iter().zip(&others) {
+            let merged = store.merge(other)?;
             told += &format!(
                 "{}: {} runs copied, {} were there\n",
                 file.display(),

@@ -24,6 +24,7 @@ mod text;
 
 pub use csv::CsvPrinter;
 pub use destination::{Destination, Unwritten};
+pub(crate) use foot_line::FootLine;
 pub use json::JsonPrinter;
 pub use narration::Narration;
 pub use ndjson::NdjsonPrinter;
