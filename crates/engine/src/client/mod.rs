@@ -15,6 +15,7 @@ use crate::access::Access;
 use crate::event::{Cancel, Sink};
 use record::Record;
 pub use record::random_run_id;
+use session::KeptConversation;
 
 /// Measures. Whatever happens, the answer is a document: a failure, too, is a [`Run`], and its
 /// status says what went wrong and with which exit code a program should end.
@@ -22,6 +23,28 @@ pub use record::random_run_id;
 /// Events go to `sink` as they happen; `cancel` ends the load early, with the partial result.
 pub fn run(plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
     let mut record = Record::new(plan);
-    let outcome = session::measure(plan, access, sink, cancel, &mut record);
+    let outcome = session::measure(plan, access, sink, cancel, (&mut record, None));
     record.into_run(outcome, sink, cancel)
+}
+
+/// A place at a server for one test after the other, on one control connection. A server that speaks version 1 of
+/// the protocol has a connection for each.
+#[derive(Default)]
+pub struct Lease {
+    kept: Option<KeptConversation>,
+}
+
+impl Lease {
+    /// A lease that begins with its first test.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Measures as [`run`] does. All plans of a lease have the same server.
+    pub fn run(&mut self, plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
+        let mut record = Record::new(plan);
+        let kept = Some(&mut self.kept);
+        let outcome = session::measure(plan, access, sink, cancel, (&mut record, kept));
+        record.into_run(outcome, sink, cancel)
+    }
 }

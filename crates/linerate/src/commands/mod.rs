@@ -1,9 +1,11 @@
 //! What each command does.
 
 mod agent;
+mod compare;
 mod dry_run;
 mod generate;
 mod help;
+mod hunt;
 mod kubernetes;
 mod link;
 mod man_pages;
@@ -125,7 +127,9 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             let plans = plans_from_connect(args).map_err(Failure::from);
             measure::measure(plans, &args.connect.keys, &args.output, cancel)
         }
+        Command::Hunt(args) => hunt::hunt(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),
+        Command::Compare(args) => compare::compare(args, cancel),
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),
         Command::Results(args) => results::perform(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
