@@ -9,4 +9,5 @@ pub mod life;
 pub mod measure;
 pub mod netperf;
 pub mod perf;
+pub mod results;
 pub mod wire;

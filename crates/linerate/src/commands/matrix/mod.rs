@@ -11,7 +11,7 @@ mod tools;
 mod workloads;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +24,7 @@ use linerate_lab::schedule::{Progress, SinkError, run};
 use linerate_measure::matrix::Cell;
 use linerate_measure::plan::Notation;
 use linerate_measure::run::exit;
-use linerate_results::{
-    NewCell, NewHost, NewIteration, NewParam, NewRun, Origin, RunId, StoreError, Writer,
-};
+use linerate_results::{NewCell, NewHost, NewIteration, NewParam, NewRun, Origin, RunId, Writer};
 use serde_json::json;
 
 use super::{Failure, await_file, print, run as plans};
@@ -34,7 +32,7 @@ use crate::args::MatrixArgs;
 use crate::executable::binaries;
 use crate::output::{FootLine, Table, render_json};
 use crate::start_time::utc_now_ns;
-use crate::state_directory::data_directory;
+use crate::store;
 use collected::Collected;
 use dry_run::used_hosts;
 use recorder::{Recorder, ms};
@@ -47,12 +45,6 @@ const HARNESS: &str = "linerate";
 const SECOND_NS: u64 = 1_000_000_000;
 /// What a run's pods may take besides twice the planned time.
 const LEAST_DEADLINE_S: u64 = 600;
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::here(error.to_string())
-    }
-}
 
 /// Does what a plan says; the exit code.
 pub(super) fn measure_matrix(args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Failure> {
@@ -149,7 +141,7 @@ fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
 fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Failure> {
     // What can't be used is told before the run is in the store.
     hosts_of(plan, "", 0)?;
-    let path = store_path(args.store.as_deref())?;
+    let path = store::place(args.store.as_deref()).map_err(Failure::usage)?;
     let hash = hash_of(plan);
     let writer = Writer::open(&path)?;
     let begun = match &args.resume {
@@ -302,14 +294,4 @@ fn screen_of(args: &MatrixArgs, plan: &Plan, progress: &Progress) -> Screen {
         began: None,
     };
     Screen { ndjson: args.ndjson, quiet: args.quiet, foot: FootLine::of_terminal(), eta }
-}
-
-/// The store's file.
-fn store_path(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let variable = std::env::var_os("LINERATE_STORE").filter(|value| !value.is_empty());
-    let given = given.map(Path::to_owned).or(variable.map(PathBuf::from));
-    let default = || data_directory().map(|directory| directory.join("results.db"));
-    given.or_else(default).ok_or_else(|| {
-        Failure::usage("there is no home directory for the store: name its file with --store")
-    })
 }
