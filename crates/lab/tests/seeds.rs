@@ -1,0 +1,17 @@
+//! Replays the seeds of the fuzz targets of the lab on a stable compiler.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/collected.rs"]
+mod targets;
+
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+use replay::replay;
+
+#[test]
+fn collected() {
+    replay("collected", targets::collected);
+}
