@@ -13,7 +13,7 @@ use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
 use crate::output::{Reporter, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
-use crate::store::Keeper;
+use crate::store::{Keeper, command_of};
 
 /// Events that may wait for a slow terminal; more are dropped and counted.
 const EVENTS_WAITING_MAX: usize = 4096;
@@ -69,7 +69,7 @@ fn measure_all(
     while let [plan, further @ ..] = rest {
         let run = measure_one(plan, given, &keys, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
-        keep(keeper.as_ref(), &run, &mut unkept);
+        keep(keeper.as_ref(), &run, command_of(plan), &mut unkept);
         rest = match run.status.outcome {
             Outcome::Interrupted => &[],
             // Where one can't be measured, the next can't either, unless another server is asked.

@@ -34,7 +34,7 @@ use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
 use crate::planning::{plans_from_connect, plans_from_media, plans_from_rr, plans_from_stream};
 use crate::signals::{stop_on_signals, unless_stopped};
-use crate::store::{self, Keeper, command_of};
+use crate::store::{self, Keeper};
 
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -215,9 +215,9 @@ fn open_store(flag: Option<&Path>, cancel: &Cancel) -> Result<Option<Keeper>, Fa
     await_file(cancel, move || Ok(Some(Keeper::open(&path)?)))
 }
 
-/// Keeps a run. Where that fails, the first reason is left in `unkept`.
-fn keep(keeper: Option<&Keeper>, run: &Run, unkept: &mut Option<Failure>) {
-    let kept = keeper.map(|keeper| keeper.keep(run, command_of(&run.plan)));
+/// Keeps a run of a command. Where that fails, the first reason is left in `unkept`.
+fn keep(keeper: Option<&Keeper>, run: &Run, command: &str, unkept: &mut Option<Failure>) {
+    let kept = keeper.map(|keeper| keeper.keep(run, command));
     if let Some(Err(error)) = kept {
         unkept.get_or_insert_with(|| Failure::here(format!("the run was not kept: {error}")));
     }

@@ -76,7 +76,7 @@ fn measure_set(
         let plan = Plan { port, ..plan.clone() };
         let run = measure_one(&plan, fingerprint, cancel);
         exit_code = exit_code.max(run.status.exit_code);
-        keep(keeper.as_ref(), &run, &mut unkept);
+        keep(keeper.as_ref(), &run, "linerate self", &mut unkept);
         print(&if args.json { json.render_run(&run, 0) } else { table.render_row(name, &run) })?;
         if run.status.outcome == Outcome::Interrupted {
             break;

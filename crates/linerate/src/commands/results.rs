@@ -21,7 +21,7 @@ use crate::args::{
     ShowArgs,
 };
 use crate::output::{
-    columns_of, csv_head, csv_rows, narrate, render_comparison, render_details, render_document,
+    columns_of, csv_head, csv_rows, narrate, render_details, render_difference, render_document,
     render_json, render_run_list,
 };
 use crate::start_time::utc_now_ns;
@@ -219,7 +219,7 @@ fn print_comparison(store: &Store, args: &DiffArgs) -> Result<(), Failure> {
             let document = json!({ "first": first, "second": second, "comparison": comparison });
             format!("{}\n", render_json(&document))
         }
-        false => render_comparison(&first, &second, &comparison),
+        false => render_difference(&first, &second, &comparison),
     })
 }
 

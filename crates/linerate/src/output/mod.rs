@@ -46,7 +46,7 @@ pub(crate) use proxy::{
     render_proxy_summary,
 };
 pub(crate) use results::{
-    csv_head, csv_rows, render_comparison, render_details, render_document, render_run_list,
+    csv_head, csv_rows, render_details, render_difference, render_document, render_run_list,
 };
 
 use std::io::{self, IsTerminal, Write};

@@ -139,7 +139,7 @@ pub(crate) fn render_document(run: &Run) -> String {
 }
 
 /// What differs between two runs.
-pub(crate) fn render_comparison(first: &RunRow, second: &RunRow, compared: &Comparison) -> String {
+pub(crate) fn render_difference(first: &RunRow, second: &RunRow, compared: &Comparison) -> String {
     let name = |row: &RunRow| {
         let title = if row.title.is_empty() { String::new() } else { format!("  {}", row.title) };
         visible_line(&format!("{}  {}{title}", row.run, time(row.began_ms, true)))
