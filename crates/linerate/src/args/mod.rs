@@ -97,7 +97,7 @@ pub enum Command {
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
     Proxy(ProxyArgs),
-    /// Do what a controller of a lab says on standard input: `linerate matrix` starts it on hosts
+    /// Serve `linerate matrix` on a host, which starts it by itself
     Agent,
     /// Print the JSON Schemas of plan, sample, run and link report
     Schema(SchemaArgs),
