@@ -66,6 +66,19 @@ impl Timeline {
         let (first, last) = (self.spans.first()?, self.spans.last()?);
         Some(Span { begin_ms: first.begin_ms, end_ms: last.end_ms })
     }
+
+    /// The spans as a reader of lines dates them that takes every line for a later time, where each interval has
+    /// `lines` lines and this timeline's is the one at `place`, from 0. `None`: the times go out of range.
+    pub fn stretched(&self, lines: u32, place: u32) -> Option<Self> {
+        let mut next = self.range()?.begin_ms;
+        let spans = self.spans.iter().map(|span| {
+            let length = span.length_ms();
+            let begin_ms = next.checked_add(length.checked_mul(place.into())?)?;
+            next = next.checked_add(length.checked_mul(lines.into())?)?;
+            Span::new(begin_ms, begin_ms.checked_add(length - 1)?)
+        });
+        Self::new(spans.collect::<Option<_>>()?)
+    }
 }
 
 /// How the part of a span counts that sticks out of a window.
@@ -150,6 +163,11 @@ impl Weights {
         self.touched(window, values).0
     }
 
+    /// How many windows there are.
+    pub fn windows(&self) -> usize {
+        self.parts.len()
+    }
+
     /// The milliseconds of a window for which there is a value, counted exactly.
     pub fn covered_ms(&self, window: usize) -> f64 {
         self.parts.get(window).map_or(0.0, |part| part.covered_ms)
@@ -228,6 +246,16 @@ mod tests {
         assert_eq!(weights.weighted(0, &[1.0, 1.0]), 10.0 + 4.0);
         assert_eq!(weights.weighted(1, &[1.0, 1.0]), 4.0);
         assert_eq!(weights.covered_ms(1), 5.0);
+    }
+
+    #[test]
+    fn stretched_spans_take_turns() {
+        let timeline = Timeline::new(vec![span(5, 14), span(15, 24), span(25, 27)]).unwrap();
+        let second = timeline.stretched(2, 1).unwrap();
+        assert_eq!(second.spans(), [span(15, 24), span(35, 44), span(48, 50)]);
+        assert_eq!(timeline.stretched(1, 0).unwrap(), timeline);
+        let late = Timeline::new(vec![span(Span::MAX_MS - 1, Span::MAX_MS)]).unwrap();
+        assert_eq!(late.stretched(2, 1), None);
     }
 
     #[test]

@@ -54,11 +54,15 @@ fn encode_offsets(values: &[f64], scale: usize) -> Option<Vec<u8>> {
     let mut whole = Vec::with_capacity(values.len());
     for value in values {
         let scaled = (value * factor).round();
-        let exact = scaled.abs() <= MOST_EXACT && (scaled / factor).to_bits() == value.to_bits();
-        if !exact {
+        if scaled.abs() > MOST_EXACT {
             return None;
         }
-        whole.push(scaled as i64);
+        // By way of the whole number, which has no zero below zero.
+        let number = scaled as i64;
+        if (number as f64 / factor).to_bits() != value.to_bits() {
+            return None;
+        }
+        whole.push(number);
     }
     let (base, most) = (*whole.iter().min()?, *whole.iter().max()?);
     let width = match u64::try_from(most - base).ok()? {
@@ -164,6 +168,12 @@ pub fn decode_spans(data: &[u8], count: usize) -> Result<Timeline, StoreError> {
         return Err(wrong("goes on behind its end"));
     }
     Timeline::new(spans).ok_or_else(|| wrong("is not in order"))
+}
+
+/// The number of points of a part, as a row tells it.
+pub(crate) fn part_length(number: i64) -> Result<usize, StoreError> {
+    let count = usize::try_from(number).ok().filter(|count| *count <= POINTS_IN_A_PART);
+    count.ok_or_else(|| StoreError::Damaged(format!("a part has {number} points")))
 }
 
 fn push_number(data: &mut Vec<u8>, mut number: u64) {

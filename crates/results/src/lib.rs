@@ -7,14 +7,23 @@
 
 #![forbid(unsafe_code)]
 
+pub mod breakout;
 pub mod chunk;
+pub mod compare;
+pub mod convert;
 mod error;
 mod identity;
 mod insert;
+pub mod merge;
 pub mod model;
+pub mod plot;
+pub mod points;
+pub mod query;
+pub mod read;
 mod store;
 mod writer;
 
+pub use convert::{Recorded, RunSeries, run_name, series_of, single_run, source_of};
 pub use error::StoreError;
 pub use model::{
     Aggregation, CellEnd, CellStatus, NewCell, NewDocument, NewHost, NewIteration, NewParam,
@@ -22,3 +31,6 @@ pub use model::{
 };
 pub use store::{Journal, RunId, RunLock, Store};
 pub use writer::{AttemptId, Writer};
+
+#[cfg(test)]
+mod tests;

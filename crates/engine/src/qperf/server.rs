@@ -15,12 +15,14 @@ use linerate_wire::visible::visible_line;
 use super::binding::{Binding, Request};
 use super::files::Files;
 use super::{Counts, EVENTS_WAITING, Interval, LOOK, ServerPlan, Teller};
-use crate::clock::monotonic_ns;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::transport::quic::{Cause, Dir, Endpoint, Event, Link, StreamId};
 
 /// What is lent to QUIC at once: few long pieces cost less than many short ones.
 const FILL_BYTES: usize = 512 << 10;
+/// So long a server that is to stop may read what has come to its socket.
+const LAST_TURNS_NS: u64 = 500 * MILLISECOND_NS;
 /// How long the last words may take to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -211,8 +213,10 @@ impl Worker {
         while !stop.load(Ordering::Relaxed) {
             self.turn(LOOK)?;
         }
-        // Clients that have closed by now did so in order.
-        self.turn(Duration::ZERO)
+        // Clients that have closed by now did so in order, though much may stand before that in the socket.
+        let until_ns = monotonic_ns().saturating_add(LAST_TURNS_NS);
+        while self.turn(Duration::ZERO)? && monotonic_ns() < until_ns {}
+        Ok(())
     }
 
     /// Ends all connections and files; what there was no room to tell.
@@ -233,16 +237,17 @@ impl Worker {
         self.teller.into_rest(ServerEvent::Dropped)
     }
 
-    fn turn(&mut self, at_most: Duration) -> std::io::Result<()> {
+    /// Sends and takes in; whether there may be more to take in.
+    fn turn(&mut self, at_most: Duration) -> std::io::Result<bool> {
         self.endpoint.send_out()?;
         let left = Duration::from_nanos(self.next_ns.saturating_sub(monotonic_ns()));
         self.endpoint.wait(at_most.min(left), None)?;
-        self.endpoint.take_in()?;
+        let has_more = self.endpoint.take_in()?;
         while let Some((link, event)) = self.endpoint.poll_event() {
             self.handle(link, event);
         }
         self.tick();
-        Ok(())
+        Ok(has_more)
     }
 
     fn handle(&mut self, link: Link, event: Event) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::kubernetes::Trouble;
 use crate::agent::{Failure, one_line};
 
 /// Why a host can't be used.
@@ -65,6 +66,8 @@ pub enum HostErrorKind {
         /// SHA-256 of the agent's executable.
         found: String,
     },
+    /// The cluster does not give the pod.
+    Cluster(Trouble),
     /// The channel failed.
     Channel(Failure),
     /// This machine refused something that the channel needs: a thread, a pipe.
@@ -152,6 +155,7 @@ impl HostError {
             HostErrorKind::Digest { .. } => {
                 "remove the file there that is named by another digest than its own".to_owned()
             }
+            HostErrorKind::Cluster(trouble) => trouble.way_out().to_owned(),
             HostErrorKind::Channel(Failure::Version { .. }) => String::new(),
             HostErrorKind::Channel(Failure::NoHello { .. }) => {
                 "login files may ask for something, or end the shell".to_owned()
@@ -190,6 +194,7 @@ impl HostError {
             HostErrorKind::Digest { found } => {
                 format!("another binary of linerate answered (SHA-256 {found})")
             }
+            HostErrorKind::Cluster(trouble) => trouble.sentence().to_owned(),
             HostErrorKind::Channel(failure) => failure.to_string(),
             HostErrorKind::ThisMachine => "this machine can't hold the channel".to_owned(),
         }

@@ -4,6 +4,7 @@
 mod channel;
 mod error;
 mod gate;
+pub mod kubernetes;
 mod lines;
 mod local;
 mod netns;
@@ -27,7 +28,12 @@ pub use session::{
 
 pub(crate) use lines::{Lines, Taken};
 
-use crate::plan::HostSpec;
+use self::kubernetes::WantedPod;
+use crate::agent::Moment;
+use crate::plan::{HostSpec, Plan};
+
+/// A pod that is opened without a plan is ended after so long, seconds.
+const ALONE_S: u64 = 3600;
 
 /// Where an agent can be started.
 pub trait Host: Send + Sync + fmt::Debug {
@@ -50,6 +56,19 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// How the host is reached, for tables and sentences.
     fn describe(&self) -> HostDescription;
 
+    /// Where a client on another host reaches a server on this one that listens on this port, as address
+    /// and port; none: at the address of the plan. Asked once the host is open, before a client starts.
+    ///
+    /// # Errors
+    /// The way there could not be made.
+    fn reach(
+        &self,
+        _port: u16,
+        _client: &HostDescription,
+    ) -> Result<Option<(String, u16)>, HostError> {
+        Ok(None)
+    }
+
     /// Whether an agent whose executable has this SHA-256 (hexadecimal) is the one that was meant.
     fn accepts(&self, sha256: &str) -> bool;
 }
@@ -57,9 +76,10 @@ pub trait Host: Send + Sync + fmt::Debug {
 /// How a host is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostDescription {
-    /// `local`, `netns` or `ssh`.
+    /// `local`, `netns`, `ssh` or `kubernetes`.
     pub transport: &'static str,
-    /// The address, or the name of the namespace; empty for this machine.
+    /// The address, the name of the network namespace, or the cluster's namespace and the pod's name; empty for this
+    /// machine.
     pub address: String,
 }
 
@@ -122,12 +142,52 @@ impl NamedHost {
                 let remote = RemoteHost::new(ssh.clone(), Arc::clone(binaries));
                 Arc::new(remote.map_err(|why| format!("host {name}: {why}"))?)
             }
-            HostSpec::Kubernetes(_) => {
-                return Err(format!(
-                    "host {name}: pods of Kubernetes can't be opened yet; use local, netns or ssh"
-                ));
+            HostSpec::Kubernetes(pod) => {
+                // Pods of a run are made together; this one is a run of its own.
+                let run = format!("{:x}", Moment::now().utc_ns);
+                let wanted = WantedPod {
+                    name: name.to_owned(),
+                    role: "client".to_owned(),
+                    host: (**pod).clone(),
+                    ports: Vec::new(),
+                };
+                let pods = kubernetes::pods(&run, &[wanted], ALONE_S);
+                let pods = pods.map_err(|error| format!("host {name}: {error}"))?;
+                let [pod] = <[Self; 1]>::try_from(pods).map_err(|_| format!("host {name}"))?;
+                return Ok(pod);
             }
         };
         Ok(Self { name: name.to_owned(), host })
+    }
+
+    /// The hosts that the pairs of a plan use, in the order of their names. Pods carry the run's name, and are
+    /// ended after so many seconds, whatever happens.
+    ///
+    /// # Errors
+    /// As [`Self::of_plan`].
+    pub fn all_of_plan(
+        plan: &Plan,
+        run: &str,
+        deadline_s: u64,
+        binaries: &Arc<Binaries>,
+    ) -> Result<Vec<Self>, String> {
+        let is_used = |name: &String| {
+            plan.pairs.iter().any(|pair| pair.client == *name || pair.server == *name)
+        };
+        let mut all = Vec::with_capacity(plan.hosts.len());
+        for (name, spec) in plan.hosts.iter().filter(|(name, _)| is_used(name)) {
+            if !matches!(spec, HostSpec::Kubernetes(_)) {
+                all.push(Self::of_plan(name, spec, binaries)?);
+            }
+        }
+        let wanted: Vec<WantedPod> = plan
+            .pods()
+            .into_iter()
+            .map(|(name, role, host, ports)| WantedPod { name, role, host, ports })
+            .collect();
+        let pods = kubernetes::pods(run, &wanted, deadline_s);
+        all.extend(pods.map_err(|error| format!("hosts: {error}"))?);
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
     }
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::gate::Gate;
 use super::thread::HostThread;
-use super::{HostError, HostErrorKind, NamedHost};
+use super::{Host, HostError, HostErrorKind, NamedHost};
 use crate::agent::{AgentHello, Moment, OutputStream, StartTask, TaskEnd};
 use crate::collect::Request;
 
@@ -45,6 +45,7 @@ pub struct Session {
 
 #[derive(Debug)]
 struct Handle {
+    host: Arc<dyn Host>,
     orders: Sender<Order>,
     waker: PipeWriter,
     thread: Option<JoinHandle<()>>,
@@ -211,7 +212,7 @@ impl Session {
         };
         let name = format!("host {}", named.name);
         let thread = thread::Builder::new().name(name).spawn(move || thread.run())?;
-        Ok(Handle { orders, waker, thread: Some(thread) })
+        Ok(Handle { host: Arc::clone(&named.host), orders, waker, thread: Some(thread) })
     }
 
     /// How many hosts there are, lost ones too.
@@ -262,6 +263,23 @@ impl Session {
     /// Measures the host's clock by a burst of round trips; [`HostEventKind::Clock`] answers.
     pub fn measure_clock(&self, host: HostId) {
         self.order(host, Order::MeasureClock);
+    }
+
+    /// Where a client on one host reaches a server on another that listens on this port; none: at the address
+    /// of the plan. A way through a cluster may have to be made first, which takes seconds.
+    ///
+    /// # Errors
+    /// The way could not be made.
+    pub fn reach(
+        &self,
+        server: HostId,
+        port: u16,
+        client: HostId,
+    ) -> Result<Option<(String, u16)>, HostError> {
+        match (self.hosts.get(server), self.hosts.get(client)) {
+            (Some(server), Some(client)) => server.host.reach(port, &client.host.describe()),
+            _ => Ok(None),
+        }
     }
 
     /// Ends everything on one host.

@@ -22,8 +22,8 @@ pub enum HostSpec {
     },
     /// A machine reached by ssh.
     Ssh(SshHost),
-    /// A pod of a cluster. No host can be opened this way yet.
-    Kubernetes(KubernetesHost),
+    /// A pod of a cluster.
+    Kubernetes(Box<KubernetesHost>),
 }
 
 /// A machine reached by ssh.
@@ -47,12 +47,78 @@ pub struct SshHost {
 
 /// A pod of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct KubernetesHost {
-    /// The cluster's namespace.
-    pub namespace: String,
-    /// The node that the pod runs on; absent: whichever the scheduler chooses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The kubeconfig file; absent: `KUBECONFIG`, `~/.kube/config`, or what a pod of the cluster has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<String>,
+    /// The context of the kubeconfig; absent: the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The cluster's namespace; absent: the context's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The node that the pod runs on; absent: whichever the scheduler chooses, pods of one role spread.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// The image with linerate as its entry point; absent: [`Self::IMAGE`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// How clients reach a server in the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
+    /// The processors of a node, from which each pod's request is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_cpus: Option<u32>,
+    /// Whether a pod gets whole processors for itself: limits equal to the requests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub static_cpus: bool,
+    /// Whether the pod uses the node's network.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub host_network: bool,
+    /// How long the pod may take until it runs, seconds; absent: 120.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_timeout_s: Option<u32>,
+    /// Members of the pod and of its Service that are passed on as they are; [`Self::PASSED_ON`] has the names.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub pod: serde_json::Map<String, serde_json::Value>,
+}
+
+impl KubernetesHost {
+    /// What `linerate image` calls an image, and what pods have where the plan names none.
+    pub const IMAGE: &'static str = concat!("localhost/linerate:", env!("CARGO_PKG_VERSION"));
+
+    /// The names that [`Self::pod`] may have, with Kubernetes' own for them.
+    pub const PASSED_ON: [(&'static str, &'static str); 12] = [
+        ("affinity", "affinity"),
+        ("annotations", "annotations"),
+        ("container_security_context", "securityContext"),
+        ("image_pull_policy", "imagePullPolicy"),
+        ("image_pull_secrets", "imagePullSecrets"),
+        ("node_selector", "nodeSelector"),
+        ("resources", "resources"),
+        ("runtime_class", "runtimeClassName"),
+        ("security_context", "securityContext"),
+        ("service_annotations", "annotations"),
+        ("tolerations", "tolerations"),
+        ("volumes", "volumes"),
+    ];
+}
+
+/// How clients reach a server in a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Via {
+    /// By the pod's address: what clients in the cluster take if nothing is said.
+    Pod,
+    /// By the address of a Service in the cluster.
+    ClusterIp,
+    /// By a port of the node: what clients outside take if nothing is said.
+    NodePort,
+    /// By an address that the cluster's load balancer assigns.
+    LoadBalancer,
+    /// By the same port of the node, without a Service.
+    HostPort,
 }
 
 impl HostSpec {
@@ -90,7 +156,8 @@ impl HostSpec {
             Self::Netns { namespace, .. } => format!("netns {namespace}"),
             Self::Ssh(ssh) => format!("ssh {}", ssh.address),
             Self::Kubernetes(pod) => {
-                format!("kubernetes {} {}", pod.namespace, pod.node.as_deref().unwrap_or_default())
+                let namespace = pod.namespace.as_deref().unwrap_or_default();
+                format!("kubernetes {namespace} {}", pod.node.as_deref().unwrap_or_default())
             }
         }
     }

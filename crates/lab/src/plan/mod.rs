@@ -5,10 +5,11 @@
 //! address and port.
 
 mod host;
+mod pods;
 mod topology;
 mod work;
 
-pub use host::{HostSpec, KubernetesHost, SshHost};
+pub use host::{HostSpec, KubernetesHost, SshHost, Via};
 pub use topology::{Crossing, Pair, Placement, Topology, TopologyError};
 pub use work::{Known, Reached, Ready, TaskSpec, Word, Work};
 

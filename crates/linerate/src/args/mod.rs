@@ -4,6 +4,7 @@
 
 mod connect;
 mod identity;
+mod kubernetes;
 mod link;
 mod load;
 mod media;
@@ -15,6 +16,9 @@ pub mod values;
 
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
 pub use identity::IdentityArgs;
+pub use kubernetes::{
+    CheckArgs, CleanArgs, ImageArgs, KubernetesArgs, KubernetesCommand, ManifestArgs,
+};
 pub use link::LinkArgs;
 pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
@@ -99,6 +103,10 @@ pub enum Command {
     Proxy(ProxyArgs),
     /// Serve `linerate matrix` on a host, which starts it by itself
     Agent,
+    /// Prepare and clean a cluster of Kubernetes, in which plans can have pods
+    Kubernetes(KubernetesArgs),
+    /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
+    Image(ImageArgs),
     /// Print the JSON Schemas of plan, sample, run and link report
     Schema(SchemaArgs),
     /// Write the man pages into a directory

@@ -4,6 +4,7 @@ mod agent;
 mod dry_run;
 mod generate;
 mod help;
+mod kubernetes;
 mod link;
 mod man_pages;
 mod measure;
@@ -124,6 +125,8 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
         Command::Agent => agent::serve_controller(cancel),
+        Command::Kubernetes(args) => kubernetes::attend_cluster(args),
+        Command::Image(args) => kubernetes::write_own_image(args),
         Command::Schema(args) => generate::print_schema(args),
         Command::Man(args) => generate::write_man_pages(args),
         Command::Completions(args) => generate::print_completions(args),

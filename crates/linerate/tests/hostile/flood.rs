@@ -211,6 +211,7 @@ fn an_endless_flood_pushes_no_client_out() {
     let each = [200, 250, 1_000, 200].map(Duration::from_micros);
     for (said, each) in words.into_iter().zip(each) {
         let (goes_on, count) = (AtomicBool::new(true), AtomicUsize::new(0));
+        let mut delays = RunDelays::since_now(server.pid());
         std::thread::scope(|scope| {
             let end = EndOnDrop(&goes_on);
             let began = Instant::now();
@@ -231,12 +232,16 @@ fn an_endless_flood_pushes_no_client_out() {
             assert!(count >= LEAST_FLOOD, "{} bytes each: {count} connections", said.len());
             let per_second = count as f64 / began.elapsed().as_secs_f64();
             eprintln!("{} bytes each, {per_second:.0} connections/s", said.len());
+            delays.look(server.pid());
+            // The kernel drops the SYN of a client whose server has no processor: it is sent again after a second.
+            let starved = Duration::from_secs_f64(delays.total_s().min(1.0));
             for (home, took) in HOMES.into_iter().zip(amid) {
                 // One that was pushed out begins again, up to four times.
                 let delayed = if home == HOMES[0] { AGAIN + DELAY } else { DELAY };
                 let (quartile, most) = (took.quartile(), took.most());
                 let beside = took.most_beside();
-                assert!(quartile < beside + DELAY && most < beside + delayed, "{home}: {took}");
+                assert!(quartile < beside + DELAY, "{home}: {took}");
+                assert!(most < beside + delayed + starved, "{home}: {took}");
             }
         });
     }

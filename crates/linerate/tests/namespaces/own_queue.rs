@@ -126,8 +126,11 @@ enum Family {
     V6,
 }
 
-/// Runs loads of QUIC's datagrams through a short queue of their sender's; judges each by how many packets that
-/// dropped.
+/// Loads of one kind that are made until one is too much for the queue: a busy machine may send too little.
+const TRIES: usize = 20;
+
+/// Runs loads of QUIC's datagrams through a short queue of their sender's; judges each that it dropped some packets of, by
+/// how many.
 fn send_quic(
     queue: ([&str; 2], [&str; 2]),
     loads: &[(&str, Family)],
@@ -141,14 +144,22 @@ fn send_quic(
             for (load, family) in loads {
                 let words = format!("stream --quic --datagram --mtu 1400 --time 1s {load}");
                 let words = words.split(' ').chain((!up).then_some("--down")).collect::<Vec<_>>();
-                let before = device.dropped();
-                let client = match family {
-                    Family::V4 => server.start_client(&words),
-                    Family::V6 => server.start_client_v6(&words),
-                };
-                let run = client.finish().document;
-                run.assert_complete();
-                judge(&words.join(" "), &run, device.dropped() - before);
+                let too_much = (0..TRIES).find_map(|_| {
+                    let before = device.dropped();
+                    let client = match family {
+                        Family::V4 => server.start_client(&words),
+                        Family::V6 => server.start_client_v6(&words),
+                    };
+                    let run = client.finish().document;
+                    run.assert_complete();
+                    let drops = device.dropped() - before;
+                    // Those of the warm-up are not counted.
+                    let is_counted = || run.count("/summary/datagrams/refused") > 0;
+                    let is_too_much = drops > 5 && (!load.contains("--omit") || is_counted());
+                    is_too_much.then_some((run, drops))
+                });
+                let (run, drops) = too_much.expect("none of many was too much");
+                judge(&words.join(" "), &run, drops);
             }
         });
     }
@@ -164,7 +175,6 @@ fn as_many_quic_datagrams_are_refused_as_the_own_queue_drops() {
         ("--size 1300 --flows 3 --streams 3", Family::V6),
     ];
     send_quic((TBF, LONG_UDP), &loads, |load, run, drops| {
-        assert!(drops > 5, "{load}: {drops} dropped: nothing was too much");
         assert_eq!(run.count("/summary/datagrams/refused"), drops, "{load}");
     });
 }
@@ -177,17 +187,16 @@ fn quic_datagrams_that_the_own_queue_drops_are_not_lost() {
         ("--size 300 --flows 4 --streams 2", Family::V4),
         ("--size 1300 --flows 3 --streams 3 --omit 700ms", Family::V4),
     ];
-    let judge = |load: &str, run: &Document, drops: u64| {
+    let judge = |load: &str, run: &Document| {
         let count = |name: &str| run.count(&format!("/summary/datagrams/{name}"));
-        assert!(drops > 5, "{load}: {drops} dropped: nothing was too much");
         assert!(count("refused") > 0, "{load}");
         assert_eq!(count("lost"), 0, "{load}");
         assert_eq!(count("sent"), count("received"), "{load}");
     };
-    send_quic((TBF, UDP), &loads, judge);
+    send_quic((TBF, UDP), &loads, |load, run, _| judge(load, run));
     // It drops a train as a whole, which it counts as one.
     send_quic((PFIFO, UDP), &loads, |load, run, drops| {
-        judge(load, run, drops);
+        judge(load, run);
         let refused = run.count("/summary/datagrams/refused");
         assert!(load.contains("--omit") || refused > drops, "{load}: {refused} of {drops}");
     });

@@ -76,7 +76,9 @@ fn rates_of_a_run_whose_server_died_are_over_the_time_until_then() {
                 let figure = |name: &str| document[name].as_f64().unwrap();
                 assert!(figure("broken_off") >= 1.0, "{words}: {document}");
                 let measured_s = figure("measured_us") / 1e6;
-                assert!(measured_s <= alive.as_secs_f64(), "{words}: {document}");
+                // What had come is taken when the client has a processor, on a busy machine later. The run's own time
+                // would be four times as long.
+                assert!(measured_s <= alive.as_secs_f64() + 2.0, "{words}: {document}");
                 let per_s = figure("streams") / measured_s;
                 let told = figure("streams_per_second");
                 assert!((told - per_s).abs() <= per_s / 1000.0, "{words}: {document}");

@@ -14,7 +14,10 @@ pub use held::RunLock;
 pub use place::Journal;
 
 use crate::StoreError;
+pub(crate) use place::immutable_uri;
 use version::Found;
+#[cfg(test)]
+pub(crate) use version::VERSION;
 
 /// Another process may hold the file so long before an operation fails.
 const BUSY: Duration = Duration::from_secs(60);
@@ -82,7 +85,7 @@ impl Store {
         let mut found = version::find(&connection, path);
         if matches!(&found, Err(StoreError::Sql(_))) && !place::has_log(path) {
             // Without permission to write beside it a file in WAL mode opens only as one that can't change.
-            let uri = place::immutable_uri(path);
+            let uri = immutable_uri(path);
             let flags = flags | OpenFlags::SQLITE_OPEN_URI;
             connection =
                 Connection::open_with_flags(uri, flags).map_err(|e| unusable(place::why(&e)))?;

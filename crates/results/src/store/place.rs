@@ -35,7 +35,7 @@ const NETWORKED: [u32; 12] = [
 impl Journal {
     /// The one for a file here.
     pub(crate) fn for_path(path: &Path) -> Self {
-        let facts = rustix::fs::statfs(path).or_else(|_| rustix::fs::statfs(&parent(path)));
+        let facts = rustix::fs::statfs(path).or_else(|_| rustix::fs::statfs(parent(path)));
         // The field's width differs between architectures, and some types have the sign bit set.
         let networked = facts.is_ok_and(|facts| NETWORKED.contains(&(facts.f_type as u32)));
         if networked { Self::Truncate } else { Self::Wal }

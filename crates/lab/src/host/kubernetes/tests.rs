@@ -1,0 +1,487 @@
+//! Pods against an API server that the tests play.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::stand_in::{Container, Fate, Fault, StandIn};
+use super::*;
+use crate::agent::{AgentProcess, Collectors, Moment, Readings, hello};
+use crate::collect::Request;
+use crate::host::{HostEventKind, OpenOptions, Session};
+
+/// However busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct NoCollectors;
+
+impl Collectors for NoCollectors {
+    fn begin(&mut self, _request: Option<Request>, _now: Moment) {}
+
+    fn poll_timeout(&self) -> Option<u64> {
+        None
+    }
+
+    fn collect(&mut self, _now: Moment) -> Vec<Readings> {
+        Vec::new()
+    }
+}
+
+/// An agent in a thread, in place of a container.
+fn agent() -> Container {
+    let (input, stdin) = io::pipe().unwrap();
+    let (stdout, output) = io::pipe().unwrap();
+    thread::spawn(move || {
+        let file = |pipe: OwnedFd| File::from(pipe);
+        let process = AgentProcess::new(
+            hello("1.0", &"0".repeat(64)),
+            PathBuf::from("/nonexistent"),
+            file(input.into()),
+            file(output.into()),
+        );
+        process.run(&mut NoCollectors, &AtomicBool::new(false)).unwrap();
+    });
+    (Box::new(stdin), Box::new(stdout))
+}
+
+fn stand_in(fate: Fate) -> StandIn {
+    StandIn::new(fate, "v5.channel.k8s.io", Box::new(agent))
+}
+
+/// A kubeconfig in a directory of its own.
+struct Files {
+    folder: tempfile::TempDir,
+}
+
+impl Files {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("config"), text).unwrap();
+        Self { folder }
+    }
+
+    fn host(&self) -> KubernetesHost {
+        KubernetesHost {
+            kubeconfig: Some(self.folder.path().join("config").to_string_lossy().into_owned()),
+            image: Some("registry/linerate:1".to_owned()),
+            ..KubernetesHost::default()
+        }
+    }
+
+    fn pods(&self, wanted: &[(&str, &str)]) -> Vec<NamedHost> {
+        let wanted: Vec<WantedPod> = wanted
+            .iter()
+            .map(|(name, role)| WantedPod {
+                name: (*name).to_owned(),
+                role: (*role).to_owned(),
+                host: self.host(),
+                ports: vec![5201],
+            })
+            .collect();
+        pods("0123abcd-run", &wanted, 600).unwrap()
+    }
+}
+
+/// Waits until a host is open, or the error that it is lost with.
+fn opened(session: &Session) -> Result<(), HostError> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match session.next_event(Duration::from_secs(1)).map(|event| event.kind) {
+            Some(HostEventKind::Opened { .. }) => return Ok(()),
+            Some(HostEventKind::Lost { error, .. }) => return Err(error),
+            _ => {}
+        }
+    }
+    panic!("nothing happened");
+}
+
+/// The error of one pod, and what was asked.
+fn lost(server: &StandIn) -> HostError {
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    let error = opened(&session).unwrap_err();
+    drop(session);
+    drop(hosts);
+    assert_eq!(server.objects(), BTreeMap::new(), "{:?}", server.requests());
+    error
+}
+
+#[test]
+fn pods_are_made_attached_to_and_removed() {
+    for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
+        let server = StandIn::new(Fate::Runs, protocol, Box::new(agent));
+        let files = Files::new(&server.kubeconfig());
+        let hosts = files.pods(&[("a", "client"), ("b", "server"), ("c", "server")]);
+        let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+        for _ in 0..3 {
+            opened(&session).unwrap();
+        }
+        let jobs = server.objects();
+        let job = &jobs["/apis/batch/v1/namespaces/perf/jobs/linerate-0123abcdrun-server-1"];
+        assert_eq!(job["spec"]["completions"], 2);
+        assert_eq!(hosts[2].host.describe().address, "perf/linerate-0123abcdrun-server-1-1-abcde");
+        for host in 0..3 {
+            session.close(host);
+        }
+        let mut closed = 0;
+        let until = Instant::now() + PATIENCE;
+        while closed < 3 && Instant::now() < until {
+            let event = session.next_event(Duration::from_secs(1));
+            closed += usize::from(event.is_some_and(|e| matches!(e.kind, HostEventKind::Closed)));
+        }
+        assert_eq!(closed, 3);
+        drop(session);
+        drop(hosts);
+        assert_eq!(server.objects(), BTreeMap::new());
+    }
+}
+
+#[test]
+fn a_session_that_is_dropped_removes_pods_that_run() {
+    let server = stand_in(Fate::Runs);
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    drop(session);
+    drop(hosts);
+    assert_eq!(server.objects(), BTreeMap::new());
+}
+
+#[test]
+fn a_server_is_reached_by_its_pod_inside_and_by_its_node_outside() {
+    let server = stand_in(Fate::Runs);
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "server")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    let inside = HostDescription { transport: "kubernetes", address: "perf/x".to_owned() };
+    let outside = HostDescription { transport: "ssh", address: "h".to_owned() };
+    let reach = |client| hosts[0].host.reach(5201, client).unwrap().unwrap();
+    assert_eq!(session.reach(0, 5201, 0).unwrap(), Some(("127.0.0.1".to_owned(), 5201)));
+    assert_eq!(reach(&inside), ("127.0.0.1".to_owned(), 5201));
+    assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
+    assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
+    let name = "/api/v1/namespaces/perf/services/linerate-0123abcdrun-server-0-0-5201";
+    let service = &server.objects()[name];
+    assert_eq!(service["spec"]["externalTrafficPolicy"], "Local");
+    let owner = &service["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["uid"], "uid-of-linerate-0123abcdrun-server-0");
+    drop(session);
+    drop(hosts);
+    assert_eq!(server.objects(), BTreeMap::new());
+}
+
+#[test]
+fn other_ways_to_a_server_follow_the_plan() {
+    let server = stand_in(Fate::Runs);
+    let files = Files::new(&server.kubeconfig());
+    for (via, expected) in [
+        (Via::ClusterIp, ("127.0.0.1", 5201)),
+        (Via::LoadBalancer, ("192.0.2.9", 5201)),
+        (Via::HostPort, ("127.0.0.1", 5201)),
+        (Via::Pod, ("127.0.0.1", 5201)),
+    ] {
+        let host = KubernetesHost { via: Some(via), ..files.host() };
+        let wanted = WantedPod { name: "a".into(), role: "server".into(), host, ports: vec![5201] };
+        let hosts = pods("run", &[wanted], 600).unwrap();
+        let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+        opened(&session).unwrap();
+        let client = HostDescription { transport: "local", address: String::new() };
+        let (address, port) = hosts[0].host.reach(5201, &client).unwrap().unwrap();
+        assert_eq!((address.as_str(), port), expected, "{via:?}");
+        if via == Via::HostPort {
+            let job =
+                &server.objects()["/apis/batch/v1/namespaces/perf/jobs/linerate-run-server-0"];
+            let port = &job["spec"]["template"]["spec"]["containers"][0]["ports"][1];
+            assert_eq!((&port["hostPort"], &port["protocol"]), (&json!(5201), &json!("UDP")));
+        }
+    }
+}
+
+#[test]
+fn why_a_pod_does_not_run_is_the_clusters_sentence() {
+    for (fate, trouble, part) in [
+        (
+            Fate::Unschedulable,
+            Trouble::Unschedulable,
+            "0/2 nodes are available: 2 Insufficient cpu.",
+        ),
+        (Fate::NoImage, Trouble::Image, "ErrImagePull: registry/x:1: not found"),
+        (Fate::NotMade, Trouble::Forbidden, "exceeded quota: compute"),
+        (Fate::Fails, Trouble::Ended, "has ended: StartError (exit code 128)"),
+    ] {
+        let error = lost(&stand_in(fate));
+        assert_eq!(error.kind, HostErrorKind::Cluster(trouble), "{error}");
+        assert!(error.said.contains(part), "{error}");
+        assert!(error.to_string().starts_with(trouble.sentence()), "{error}");
+    }
+}
+
+#[test]
+fn a_verb_that_is_missing_is_named() {
+    let sentence = "jobs.batch is forbidden: User \"u\" cannot create resource \"jobs\"";
+    let server = stand_in(Fate::Runs);
+    server.fail("POST /apis/batch", Fault::Status(403, sentence, ""));
+    let error = lost(&server);
+    assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Forbidden));
+    assert_eq!(error.said, sentence);
+    assert!(error.to_string().contains("linerate kubernetes manifest"), "{error}");
+
+    let server = stand_in(Fate::Runs);
+    let sentence = "pods \"p\" is forbidden: User \"u\" cannot create resource \"pods/attach\"";
+    for _ in 0..2 {
+        server.fail("/attach?", Fault::Status(403, sentence, ""));
+    }
+    let error = lost(&server);
+    assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Forbidden));
+    assert_eq!(error.said, sentence);
+}
+
+#[test]
+fn what_passes_is_tried_again() {
+    let server = stand_in(Fate::Runs);
+    server.fail("POST /apis/batch", Fault::Status(429, "too many", "Retry-After: 1\r\n"));
+    server.fail("POST /apis/batch", Fault::Status(503, "not ready", ""));
+    server.fail("GET /api/v1/namespaces/perf/pods", Fault::Cut);
+    server.fail("GET /api/v1/namespaces/perf/pods", Fault::Slow(Duration::from_secs(1)));
+    server.fail("watch=true", Fault::Status(410, "too old resource version", ""));
+    server.fail("watch=true", Fault::Gone);
+    server.fail("watch=true", Fault::HalfAnEvent);
+    server.fail("/attach?", Fault::Cut);
+    server.fail("/attach?", Fault::Status(500, "container not found", ""));
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    let count = |part: &str| server.requests().iter().filter(|r| r.contains(part)).count();
+    assert_eq!(count("POST /apis/batch"), 3);
+    assert!(count("watch=true") >= 4, "{:?}", server.requests());
+    assert!(count("/attach?") >= 3);
+}
+
+#[test]
+fn an_answer_that_was_lost_does_not_make_a_second_job() {
+    let server = stand_in(Fate::Runs);
+    let files = Files::new(&server.kubeconfig());
+    let config = find(Some(&files.folder.path().join("config")), None).unwrap();
+    let client = Client::new(config);
+    let job = |run: &str| json!({ "metadata": { "name": "j", "labels": { "linerate/run": run } } });
+    let path = "/apis/batch/v1/namespaces/perf/jobs";
+    client.create(path, &job("one")).unwrap();
+    assert_eq!(client.create(path, &job("one")).unwrap()["metadata"]["uid"], "uid-of-j");
+    let error = client.create(path, &job("two")).unwrap_err();
+    assert!(error.said.contains("already exists"), "{error}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told() {
+    let server = stand_in(Fate::Runs);
+    let text = server.kubeconfig().replace(&server.address.to_string(), "127.0.0.1:9");
+    let files = Files::new(&text);
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    let error = opened(&session).unwrap_err();
+    assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Unreachable), "{error}");
+}
+
+#[test]
+fn a_pod_that_is_late_says_how_far_it_is() {
+    let server = stand_in(Fate::NeverStarts);
+    let files = Files::new(&server.kubeconfig());
+    let host = KubernetesHost { start_timeout_s: Some(1), ..files.host() };
+    let wanted = WantedPod { name: "a".into(), role: "client".into(), host, ports: Vec::new() };
+    let hosts = pods("run", &[wanted], 600).unwrap();
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    let error = opened(&session).unwrap_err();
+    assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Late));
+    let expected = "ContainerCreating; FailedMount: configmap \"files\" not found";
+    assert!(error.said.contains(expected), "{error}");
+}
+
+#[test]
+fn what_is_left_of_a_run_can_be_found_and_removed() {
+    let server = stand_in(Fate::Runs);
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "server")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    let client = HostDescription { transport: "ssh", address: String::new() };
+    hosts[0].host.reach(5201, &client).unwrap();
+    let config = find(Some(&files.folder.path().join("config")), None).unwrap();
+    let client = Client::new(config);
+    let left = roles::left(&client, "perf", Some("0123abcd-run")).unwrap();
+    let kinds: Vec<&str> = left.iter().map(|left| left.kind).collect();
+    assert_eq!(kinds, ["Service", "Job"]);
+    assert!(left.iter().all(|left| left.run == "0123abcd-run"));
+    for one in &left {
+        roles::remove(&client, "perf", one).unwrap();
+    }
+    assert_eq!(server.objects(), BTreeMap::new());
+    assert!(server.requests().iter().any(|request| {
+        request.contains(
+            "labelSelector=app.kubernetes.io/managed-by=linerate,linerate/run=0123abcd-run",
+        )
+    }));
+    assert!(client.version().unwrap().starts_with("v1."));
+    let missing = roles::permissions(&client, "perf").unwrap();
+    let missing: Vec<&str> =
+        missing.iter().filter(|one| !one.is_allowed).map(|one| one.resource).collect();
+    assert_eq!(missing, ["pods/log"]);
+    roles::try_job(&client, "perf", &files.host()).unwrap();
+    assert_eq!(server.objects(), BTreeMap::new());
+}
+
+/// The object of a group of pods with all that a plan can say.
+fn job_with(host: KubernetesHost) -> Value {
+    let mut groups = Vec::new();
+    let pod = WantedPod { name: "a".into(), role: "server".into(), host, ports: vec![7] };
+    place_of("run", &pod, 60, &mut groups);
+    groups[0].job()
+}
+
+#[test]
+fn pods_are_restricted_unless_the_plan_says_otherwise() {
+    let job = job_with(KubernetesHost { image: Some("i".into()), ..KubernetesHost::default() });
+    let pod = &job["spec"]["template"]["spec"];
+    // What the profile `restricted` of Pod Security asks for.
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let container = &pod["containers"][0]["securityContext"];
+    assert_eq!(container["allowPrivilegeEscalation"], false);
+    assert_eq!(container["capabilities"], json!({ "drop": ["ALL"] }));
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(pod["restartPolicy"], "Never");
+    assert!(pod["hostNetwork"].is_null() && pod["nodeSelector"].is_null());
+    let spread = &pod["topologySpreadConstraints"][0];
+    let labels = &job["spec"]["template"]["metadata"]["labels"];
+    for (name, value) in spread["labelSelector"]["matchLabels"].as_object().unwrap() {
+        assert_eq!(&labels[name], value);
+    }
+}
+
+/// Members of Kubernetes' own schemas (OpenAPI of batch/v1 and v1, 1.34) that linerate uses.
+const MEMBERS: [(&str, &[&str]); 5] = [
+    (
+        "/spec",
+        &[
+            "activeDeadlineSeconds",
+            "backoffLimit",
+            "completionMode",
+            "completions",
+            "parallelism",
+            "template",
+            "ttlSecondsAfterFinished",
+        ],
+    ),
+    (
+        "/spec/template/spec",
+        &[
+            "affinity",
+            "automountServiceAccountToken",
+            "containers",
+            "dnsPolicy",
+            "enableServiceLinks",
+            "hostNetwork",
+            "imagePullSecrets",
+            "nodeSelector",
+            "restartPolicy",
+            "runtimeClassName",
+            "securityContext",
+            "terminationGracePeriodSeconds",
+            "tolerations",
+            "topologySpreadConstraints",
+            "volumes",
+        ],
+    ),
+    (
+        "/spec/template/spec/containers/0",
+        &[
+            "args",
+            "env",
+            "image",
+            "imagePullPolicy",
+            "name",
+            "ports",
+            "resources",
+            "securityContext",
+            "stdin",
+            "stdinOnce",
+            "volumeMounts",
+        ],
+    ),
+    (
+        "/spec/template/spec/containers/0/securityContext",
+        &["allowPrivilegeEscalation", "capabilities", "readOnlyRootFilesystem"],
+    ),
+    (
+        "/spec/template/spec/topologySpreadConstraints/0",
+        &["labelSelector", "maxSkew", "topologyKey", "whenUnsatisfiable"],
+    ),
+];
+
+#[test]
+fn members_of_a_job_are_those_of_the_schemas() {
+    for job in [job_with(KubernetesHost::default()), job_with(host_with_everything())] {
+        for (path, known) in MEMBERS {
+            let Some(object) = job.pointer(path) else { continue };
+            for name in object.as_object().unwrap().keys() {
+                assert!(known.contains(&name.as_str()), "{path}/{name}");
+            }
+        }
+        for count in ["completions", "parallelism", "activeDeadlineSeconds"] {
+            assert!(job["spec"][count].is_u64(), "{count}");
+        }
+        assert!(job.pointer("/spec/template/spec/containers/0/image").unwrap().is_string());
+    }
+}
+
+fn host_with_everything() -> KubernetesHost {
+    let pod = json!({
+        "node_selector": { "zone": "a" },
+        "tolerations": [{ "operator": "Exists" }],
+        "affinity": { "nodeAffinity": {} },
+        "resources": { "requests": { "cpu": "500m" } },
+        "annotations": { "k8s.v1.cni.cncf.io/networks": "sriov" },
+        "runtime_class": "kata",
+        "image_pull_policy": "Never",
+        "image_pull_secrets": ["key"],
+        "security_context": { "runAsUser": 7 },
+        "container_security_context": { "capabilities": { "add": ["NET_ADMIN"] } },
+        "volumes": [{ "name": "huge", "volume": { "emptyDir": { "medium": "HugePages" } },
+                      "mount": { "mountPath": "/dev/hugepages" } }],
+    });
+    KubernetesHost {
+        node: Some("w1".into()),
+        host_network: true,
+        pod: pod.as_object().unwrap().clone(),
+        ..KubernetesHost::default()
+    }
+}
+
+#[test]
+fn members_of_the_plan_are_passed_on() {
+    let job = job_with(host_with_everything());
+    let template = &job["spec"]["template"];
+    let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
+    assert_eq!(template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"], "sriov");
+    let selector = json!({ "zone": "a", "kubernetes.io/hostname": "w1" });
+    assert_eq!(pod["nodeSelector"], selector);
+    assert_eq!(pod["tolerations"][0]["operator"], "Exists");
+    assert!(pod["affinity"].is_object());
+    assert_eq!(pod["runtimeClassName"], "kata");
+    assert_eq!(pod["imagePullSecrets"], json!([{ "name": "key" }]));
+    assert_eq!(pod["hostNetwork"], true);
+    assert_eq!(pod["securityContext"]["runAsUser"], 7);
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["volumes"][1], json!({ "name": "huge", "emptyDir": { "medium": "HugePages" } }));
+    assert_eq!(container["imagePullPolicy"], "Never");
+    assert_eq!(container["resources"]["requests"]["cpu"], "500m");
+    assert_eq!(container["securityContext"]["capabilities"]["add"][0], "NET_ADMIN");
+    assert_eq!(container["volumeMounts"][1]["mountPath"], "/dev/hugepages");
+    assert!(pod["topologySpreadConstraints"].is_null());
+}

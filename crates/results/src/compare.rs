@@ -1,0 +1,190 @@
+//! Two runs beside each other: what was asked differently, and what came out differently.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_measure::Run;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::StoreError;
+use crate::read::IterationRow;
+use crate::store::{RunId, Store};
+
+/// Two runs beside each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What was asked in one way in the first run and in another in the second: the field, and both values.
+    pub asked: Vec<(String, String, String)>,
+    /// The iterations that both have.
+    pub iterations: Vec<IterationComparison>,
+    /// Parameters of iterations that only the first run has.
+    pub only_first: Vec<String>,
+    /// Parameters of iterations that only the second run has.
+    pub only_second: Vec<String>,
+}
+
+/// An iteration of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IterationComparison {
+    /// Its parameters, as text.
+    pub params: String,
+    /// Its figures, by name.
+    pub figures: Vec<FigureComparison>,
+}
+
+/// A figure of two runs: means over samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FigureComparison {
+    /// Its name in the documents' summary, the parts joined with dots.
+    pub name: String,
+    /// In the first run.
+    pub first: Mean,
+    /// In the second run.
+    pub second: Mean,
+    /// How much greater the second mean is, as a share of the first; absent where the first is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<f64>,
+}
+
+/// A mean over samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Mean {
+    /// How many samples have the figure.
+    pub samples: u32,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation (n - 1); absent for one sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<f64>,
+}
+
+impl Mean {
+    /// The mean of values; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let samples = u32::try_from(values.len()).ok().filter(|samples| *samples > 0)?;
+        let mean = values.iter().sum::<f64>() / f64::from(samples);
+        let deviation = (samples > 1).then(|| {
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            (squares / f64::from(samples - 1)).sqrt()
+        });
+        Some(Self { samples, mean, deviation })
+    }
+}
+
+/// Figures by name, a value for each sample.
+type Figures = BTreeMap<String, Vec<f64>>;
+
+/// The numbers of a summary by name.
+fn add_numbers(name: &str, value: &Value, figures: &mut Figures) {
+    match value {
+        Value::Number(number) => {
+            if let Some(number) = number.as_f64() {
+                figures.entry(name.to_owned()).or_default().push(number);
+            }
+        }
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                add_numbers(&name, value, figures);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A plan's fields by name, as text.
+fn add_fields(name: &str, value: &Value, fields: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(inner) => {
+            for (field, value) in inner {
+                let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                add_fields(&name, value, fields);
+            }
+        }
+        Value::String(text) => drop(fields.insert(name.to_owned(), text.clone())),
+        other => drop(fields.insert(name.to_owned(), other.to_string())),
+    }
+}
+
+/// Parameters as text, in their order.
+pub fn params_text(iteration: &IterationRow) -> String {
+    let params = iteration.params.iter().map(|param| format!("{}={}", param.arg, param.value));
+    params.collect::<Vec<_>>().join(" ")
+}
+
+impl Store {
+    /// The figures of a run's documents by the number of their iteration.
+    fn figures(&self, run: RunId) -> Result<BTreeMap<u32, Figures>, StoreError> {
+        let cells = self.cells(run)?;
+        let mut figures: BTreeMap<u32, Figures> = BTreeMap::new();
+        self.each_document(run, |document| {
+            let iteration = cells.get(document.position as usize).map(|cell| cell.iteration + 1);
+            if let Some(iteration) = iteration.filter(|_| document.kind == Run::SCHEMA) {
+                let body: Value = serde_json::from_str(&document.body).map_err(|error| {
+                    StoreError::Damaged(format!("a document is no JSON: {error}"))
+                })?;
+                let summary = body.get("summary").unwrap_or(&Value::Null);
+                add_numbers("", summary, figures.entry(iteration).or_default());
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(figures)
+    }
+
+    /// Compares two runs of this store: iterations of the same parameters, or where each has one, these.
+    ///
+    /// # Errors
+    /// Where the file can't be read or breaks its format.
+    pub fn compare(&self, first: RunId, second: RunId) -> Result<Comparison, StoreError> {
+        let (one, other) = (self.details(first)?, self.details(second)?);
+        let (figures, other_figures) = (self.figures(first)?, self.figures(second)?);
+        let mut comparison =
+            Comparison { asked: asked(&one.plan, &other.plan), ..Comparison::default() };
+        let is_single = one.iterations.len() == 1 && other.iterations.len() == 1;
+        let mut left: Vec<&IterationRow> = other.iterations.iter().collect();
+        for iteration in &one.iterations {
+            let params = params_text(iteration);
+            let place = left.iter().position(|other| is_single || params_text(other) == params);
+            let Some(place) = place else {
+                comparison.only_first.push(params);
+                continue;
+            };
+            let pair = left.remove(place);
+            let none = Figures::new();
+            let of = (
+                figures.get(&iteration.num).unwrap_or(&none),
+                other_figures.get(&pair.num).unwrap_or(&none),
+            );
+            let params = if is_single { String::new() } else { params };
+            comparison.iterations.push(IterationComparison { params, figures: pair_up(of) });
+        }
+        comparison.only_second = left.into_iter().map(params_text).collect();
+        Ok(comparison)
+    }
+}
+
+fn pair_up((first, second): (&Figures, &Figures)) -> Vec<FigureComparison> {
+    let names = first.keys().filter(|name| second.contains_key(*name));
+    let figures = names.filter_map(|name| {
+        let first = Mean::of(first.get(name)?)?;
+        let second = Mean::of(second.get(name)?)?;
+        let change = (first.mean != 0.0).then(|| (second.mean - first.mean) / first.mean.abs());
+        Some(FigureComparison { name: name.clone(), first, second, change })
+    });
+    figures.collect()
+}
+
+fn asked(one: &str, other: &str) -> Vec<(String, String, String)> {
+    let fields = |plan: &str| {
+        let mut fields = BTreeMap::new();
+        let plan: Value = serde_json::from_str(plan).unwrap_or_default();
+        add_fields("", &plan, &mut fields);
+        fields
+    };
+    let (one, other) = (fields(one), fields(other));
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let get =
+        |fields: &BTreeMap<String, String>, name| fields.get(name).cloned().unwrap_or_default();
+    let differing = names.into_iter().filter(|name| one.get(*name) != other.get(*name));
+    differing.map(|name| (name.clone(), get(&one, name), get(&other, name))).collect()
+}

@@ -1,0 +1,124 @@
+//! Series of documents against the figures that these have.
+
+use linerate_measure::run::Draft;
+use linerate_measure::sample::{DatagramCounts, TcpStatus, Traffic};
+use linerate_measure::{Direction, Plan, Transport, Workload};
+
+use super::*;
+
+const BEGAN_NS: i64 = 1_700_000_000_000_000_000;
+
+fn sample(role: Role, index: u32, bytes: u64) -> Sample {
+    let (from_ns, to_ns) = (u64::from(index) * 500_000_000, u64::from(index + 1) * 500_000_000);
+    // Later readings of the clock waver.
+    let utc_ns = BEGAN_NS + to_ns as i64 + i64::from(index) * 700_000;
+    let traffic = Some(Traffic { bytes, calls: None });
+    let (sent, received) = match role {
+        Role::Client => (traffic, None),
+        Role::Server => (None, traffic),
+    };
+    let warm_up = index == 0;
+    Sample { index, from_ns, to_ns, utc_ns, sent, received, warm_up, ..Sample::nothing(role) }
+}
+
+fn run_of(samples: Vec<Sample>) -> Run {
+    let plan = Plan::new("host", 5250, Workload::stream(Direction::Up, Transport::Tcp));
+    let mut draft = Draft::new("ab".repeat(16), plan);
+    draft.environment.started_utc_ns = Some(BEGAN_NS);
+    draft.samples = samples;
+    draft.into_run(Outcome::Complete, 0, None)
+}
+
+fn find<'a>(made: &'a RunSeries, metric: &str) -> Vec<&'a NewSeries> {
+    made.series.iter().filter(|series| series.metric == metric).collect()
+}
+
+#[test]
+fn rates_are_per_second_and_begin_where_the_interval_before_ends() {
+    let samples = (0..4)
+        .flat_map(|i| [sample(Role::Client, i, 125_000_000), sample(Role::Server, i, 62_500_000)]);
+    let made = series_of(&run_of(samples.collect()), &[]);
+    let [sent] = find(&made, "tx-Gbps")[..] else { panic!("{made:?}") };
+    assert_eq!(sent.values, [2.0; 4]);
+    assert_eq!((sent.source.as_str(), sent.unit.as_str()), ("linerate", "Gbit/s"));
+    let labels = [("cstype", "client"), ("csid", "1")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    assert_eq!(sent.labels, labels);
+    let spans = made.timelines[sent.timeline].spans();
+    let begin_ms = BEGAN_NS / 1_000_000;
+    let expected =
+        (0..4).map(|i| Span { begin_ms: begin_ms + i * 500, end_ms: begin_ms + i * 500 + 499 });
+    assert_eq!(spans, expected.collect::<Vec<_>>());
+    assert_eq!(find(&made, "rx-Gbps")[0].values, [1.0; 4]);
+    assert_eq!(made.timelines.len(), 1, "series of equal times share them");
+    let period = Span { begin_ms: begin_ms + 500, end_ms: begin_ms + 1999 };
+    assert_eq!(made.period, Some(period), "a warm-up is not in the period");
+    assert_eq!(made.primary_metric, "linerate::rx-Gbps");
+}
+
+#[test]
+fn the_other_ends_times_are_moved_by_the_clocks_offset() {
+    let mut run = run_of(vec![sample(Role::Client, 0, 1), sample(Role::Server, 0, 1)]);
+    let offset = linerate_measure::run::ClockOffset { offset_ns: 3_000_000_000, bound_ns: 1 };
+    run.environment.clock_offset = Some(offset);
+    run.samples[1].utc_ns += 3_000_000_000;
+    let made = series_of(&run, &[]);
+    assert_eq!(made.timelines.len(), 1, "{:?}", made.timelines);
+    run.written_by = Role::Server;
+    let made = series_of(&run, &[]);
+    assert_eq!(made.timelines.len(), 1);
+    let begin = made.timelines[0].range().unwrap().begin_ms;
+    assert_eq!(begin, BEGAN_NS / 1_000_000 + 3000);
+}
+
+#[test]
+fn flows_stand_apart_and_counters_become_differences() {
+    let tcp =
+        |again| TcpStatus { retransmitted_segments: again, rtt_us: 80, ..TcpStatus::default() };
+    let flow = |flow, again| FlowSample {
+        flow,
+        sent_bytes: Some(1000),
+        tcp: Some(tcp(again)),
+        ..FlowSample::default()
+    };
+    let mut samples: Vec<Sample> = (0..3).map(|i| sample(Role::Client, i, 2000)).collect();
+    for (sample, again) in samples.iter_mut().zip([3, 3, 10]) {
+        sample.flows = vec![flow(0, again), flow(1, 0)];
+    }
+    let made = series_of(&run_of(samples), &[]);
+    let again = find(&made, "tx-retry-sec");
+    assert_eq!(again.len(), 2);
+    assert_eq!(again[0].values, [6.0, 0.0, 14.0]);
+    assert!(again[1].labels.contains(&("stream".to_owned(), "1".to_owned())));
+    assert_eq!(find(&made, "tx-Gbps").len(), 2, "sums stand beside no parts");
+    assert_eq!(find(&made, "rtt-us")[0].aggregation, Aggregation::Avg);
+}
+
+#[test]
+fn iperf_has_its_own_names() {
+    let mut sample = sample(Role::Server, 0, 1000);
+    sample.datagrams =
+        Some(DatagramCounts { received: Some(9), lost: Some(1), ..DatagramCounts::default() });
+    let mut run = run_of(vec![sample]);
+    run.dialect = Dialect::Iperf3;
+    let made = series_of(&run, &[]);
+    assert_eq!(find(&made, "rx-lost/sec")[0].values, [2.0]);
+    assert!(made.series.iter().all(|series| series.source == "iperf"));
+    let (new, cell, end) = single_run(&run, "{}".to_owned(), &Recorded::default());
+    assert_eq!(new.cells.len(), 1);
+    assert_eq!(cell.status, CellStatus::Done);
+    assert_eq!(end.status, RunStatus::Complete);
+    run.written_by = Role::Server;
+    assert_ne!(run_name(&run), new.uuid);
+}
+
+#[test]
+fn times_that_are_no_times_are_left_out() {
+    let mut samples: Vec<Sample> = (0..3).map(|i| sample(Role::Client, i, 1)).collect();
+    samples[1].to_ns = 0;
+    samples[2].from_ns = u64::MAX;
+    let made = series_of(&run_of(samples), &[]);
+    assert_eq!(find(&made, "tx-Gbps")[0].values.len(), 1);
+    let mut late = sample(Role::Client, 0, 1);
+    late.utc_ns = i64::MIN;
+    assert_eq!(series_of(&run_of(vec![late]), &[]), RunSeries::default());
+}
