@@ -3,6 +3,7 @@
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
 mod connect;
+mod hosts;
 mod identity;
 mod kubernetes;
 mod link;
@@ -15,6 +16,7 @@ mod serve;
 pub mod values;
 
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
+pub use hosts::{HostsArgs, HostsCheckArgs, HostsCommand};
 pub use identity::IdentityArgs;
 pub use kubernetes::{
     CheckArgs, CleanArgs, ImageArgs, KubernetesArgs, KubernetesCommand, ManifestArgs,
@@ -101,6 +103,8 @@ pub enum Command {
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
     Proxy(ProxyArgs),
+    /// Show what works on the hosts of a plan, and what doesn't
+    Hosts(HostsArgs),
     /// Serve `linerate matrix` on a host, which starts it by itself
     Agent,
     /// Prepare and clean a cluster of Kubernetes, in which plans can have pods

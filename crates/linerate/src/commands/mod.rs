@@ -4,6 +4,7 @@ mod agent;
 mod dry_run;
 mod generate;
 mod help;
+mod hosts;
 mod kubernetes;
 mod link;
 mod man_pages;
@@ -124,6 +125,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
+        Command::Hosts(args) => hosts::attend_hosts(args, cancel),
         Command::Agent => agent::serve_controller(cancel),
         Command::Kubernetes(args) => kubernetes::attend_cluster(args),
         Command::Image(args) => kubernetes::write_own_image(args),

@@ -1,0 +1,16 @@
+//! Replays the seeds of the fuzz targets of this crate.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/lab.rs"]
+mod lab;
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
+
+use replay::replay;
+
+#[test]
+fn agent_lines() {
+    replay("agent_lines", lab::agent_lines);
+}
