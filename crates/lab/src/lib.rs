@@ -4,5 +4,6 @@ pub mod agent;
 pub mod barrier;
 pub mod collect;
 pub mod host;
+pub mod judge;
 pub mod plan;
 pub mod schedule;

@@ -21,8 +21,10 @@
 //! * [`media`] counts what became of the frames that datagrams make up.
 //! * [`clock_offset`] compares two clocks.
 //! * [`collected`] names what is read from a host's kernel beside a test.
+//! * [`comparison`] tells whether two ways to measure differ.
 //! * [`fairness`] compares flows.
 //! * [`random`] draws numbers that a seed repeats.
+//! * [`hunt`] searches for the highest rate that keeps limits.
 //! * [`dialect`] has what only another tool's test has.
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
@@ -43,11 +45,13 @@
 
 pub mod clock_offset;
 pub mod collected;
+pub mod comparison;
 pub mod confidence;
 pub mod datagram;
 pub mod dialect;
 pub mod fairness;
 pub mod histogram;
+pub mod hunt;
 pub mod link;
 pub mod matrix;
 pub mod media;

@@ -1,6 +1,8 @@
 //! The lines between a controller and an agent: a JSON object each, with one member that names
 //! what it is.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -62,6 +64,9 @@ pub struct StartTask {
     /// Another program than the agent's own executable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
+    /// Variables of its environment besides those that the agent has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
     /// What the child finds on its standard input.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stdin: String,

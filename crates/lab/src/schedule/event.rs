@@ -68,9 +68,11 @@ pub enum Event {
         host: String,
         /// The collector.
         collector: String,
-        /// The time of the first reading.
+        /// The time of the first reading, by the host's clock.
         from_ns: i64,
-        /// The readings, in the collector's form.
+        /// That clock less the controller's.
+        offset_ns: i64,
+        /// What was counted, as the collector wrote it.
         data: String,
     },
     /// An attempt at a cell is over.

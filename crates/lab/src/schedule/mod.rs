@@ -1,7 +1,13 @@
 //! Carries a plan out: cell after cell in the recorded order, and tells of all that happens.
 
+mod attempt;
 mod event;
+mod fleet;
 mod progress;
+mod run;
+mod verdict;
 
 pub use event::{CellEnd, CellStatus, Document, Event, RunEnding, Sink, SinkError, Skew};
+pub use fleet::Fleet;
 pub use progress::{CellState, Progress};
+pub use run::run;

@@ -2,11 +2,15 @@
 
 use linerate_measure::matrix::Cell;
 
+use crate::judge::Judge;
+
 /// The cells in their order, with what is done of each. A run that goes on begins with what the store has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// The cells in the order in which they are measured.
     pub cells: Vec<CellState>,
+    /// What the cells came to that have their end.
+    pub judge: Judge,
 }
 
 /// What is done of a cell.
@@ -24,7 +28,7 @@ impl Progress {
     /// Nothing is done yet of these cells.
     pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
         let state = |cell| CellState { cell, is_over: false, attempts: 0 };
-        Self { cells: cells.into_iter().map(state).collect() }
+        Self { cells: cells.into_iter().map(state).collect(), judge: Judge::default() }
     }
 
     /// How many cells have their end.

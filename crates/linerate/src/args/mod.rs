@@ -2,12 +2,15 @@
 //!
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
+mod compare;
 mod connect;
 mod hosts;
+mod hunt;
 mod identity;
 mod kubernetes;
 mod link;
 mod load;
+mod matrix;
 mod media;
 mod output;
 mod proxy;
@@ -15,8 +18,10 @@ mod run;
 mod serve;
 pub mod values;
 
+pub use compare::CompareArgs;
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
 pub use hosts::{HostsArgs, HostsCheckArgs, HostsCommand};
+pub use hunt::HuntArgs;
 pub use identity::IdentityArgs;
 pub use kubernetes::{
     CheckArgs, CleanArgs, ImageArgs, KubernetesArgs, KubernetesCommand, ManifestArgs,
@@ -26,6 +31,7 @@ pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
     StreamArgs, VariantArgs,
 };
+pub use matrix::{MatrixArgs, OrderName};
 pub use media::MediaArgs;
 pub use output::OutputArgs;
 pub use proxy::{ProxyArgs, ProxyCongestionName};
@@ -51,6 +57,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
+  linerate hunt HOST                             the UDP rate at which loss begins
+  linerate compare 'stream HOST' 'stream HOST --tls'     which is faster, in pairs of runs
+  linerate matrix plan.toml                      many measurements, on many hosts
   linerate link --profile geo                    a satellite link between two namespaces
   linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
     after_help = render_after_help(),
@@ -68,8 +77,8 @@ pub const EXIT_CODES: &str = "Exit codes:
   0 measured and valid        4 refused: a key is missing or wrong
   1 failed                    5 the server has no room for this test
   2 the request makes no      6 measured, but not to be trusted
-    sense                   130 interrupted: the partial result was printed
-  3 server not reachable";
+    sense                     7 measured, but a threshold was not met
+  3 server not reachable    130 interrupted: the partial result was printed";
 
 /// What `--help` says last: the personalities and the exit codes.
 fn render_after_help() -> String {
@@ -97,8 +106,14 @@ pub enum Command {
     Rr(RrArgs),
     /// Measure connections with a server: how many per second, and how long each takes
     Connect(ConnectRateArgs),
+    /// Search the highest rate that keeps limits on loss or latency
+    Hunt(HuntArgs),
     /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
+    /// Compare two commands in pairs of runs, or two files of stored runs
+    Compare(CompareArgs),
+    /// Measure a matrix of parameters over many hosts, by a plan
+    Matrix(MatrixArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
@@ -111,7 +126,7 @@ pub enum Command {
     Kubernetes(KubernetesArgs),
     /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
     Image(ImageArgs),
-    /// Print the JSON Schemas of plan, sample, run and link report
+    /// Print the JSON Schemas of plan, sample, run, link report, matrix and comparison
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -144,11 +159,11 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all of them, as one object: plan, sample, run, link
+  linerate schema                   all of them, as one object: plan, sample, run, link, matrix, comparison
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
-    /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), or of the
-    /// report of `link`
+    /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the
+    /// report of `link`, of the plan of `matrix`, or of a comparison
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }
@@ -164,6 +179,10 @@ pub enum SchemaName {
     Run,
     /// What an emulated link did.
     Link,
+    /// The plan of a matrix.
+    Matrix,
+    /// How two commands compare.
+    Comparison,
 }
 
 /// The flags of `man`.

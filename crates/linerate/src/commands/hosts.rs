@@ -33,11 +33,7 @@ fn check_hosts(args: &HostsCheckArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let path = args.plan.clone();
     let text = await_file(cancel, move || read_plan(&path).map_err(Failure::here))?;
     let binaries = Arc::new(binaries(&args.binaries).map_err(Failure::here)?);
-    let notation = match args.plan.extension().is_some_and(|ending| ending == "toml") {
-        true => Notation::Toml,
-        false => Notation::Json,
-    };
-    let hosts = hosts_of_text(&text, notation, &binaries);
+    let hosts = hosts_of_text(&text, Notation::of_path(&args.plan), &binaries);
     let hosts = hosts
         .map_err(|why| Failure::usage(format!("{}: {}", args.plan.display(), why.trim_end())))?;
     let reports =

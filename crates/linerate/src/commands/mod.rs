@@ -1,13 +1,16 @@
 //! What each command does.
 
 mod agent;
+mod compare;
 mod dry_run;
 mod generate;
 mod help;
 mod hosts;
+mod hunt;
 mod kubernetes;
 mod link;
 mod man_pages;
+mod matrix;
 mod measure;
 mod own_machine;
 mod proxy;
@@ -122,7 +125,10 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             let plans = plans_from_connect(args).map_err(Failure::from);
             measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
+        Command::Hunt(args) => hunt::hunt(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),
+        Command::Compare(args) => compare::compare(args, cancel),
+        Command::Matrix(args) => matrix::measure_matrix(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
         Command::Hosts(args) => hosts::attend_hosts(args, cancel),

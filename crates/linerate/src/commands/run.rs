@@ -20,12 +20,9 @@ const TEXT_BYTES: u64 = 256 << 20;
 pub(super) fn measure_plans(args: &RunArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let (path, output) = (args.plans.clone(), args.output.clone());
     let plans = await_file(cancel, move || {
-        let (text, name) = read(&path).map_err(Failure::here)?;
-        let notation = match path.extension().is_some_and(|ending| ending == "toml") {
-            true => Notation::Toml,
-            false => Notation::Json,
-        };
-        let written = read_plans(&text, notation).map_err(|error| error.to_string());
+        let (text, name) = read(&path, TEXT_BYTES).map_err(Failure::here)?;
+        let written =
+            read_plans(&text, Notation::of_path(&path)).map_err(|error| error.to_string());
         let plans = written
             .and_then(|all| all.into_iter().map(|one| plan_in_place(one, &output)).collect());
         plans.map_err(|why| Failure::usage(format!("{name}: {why}")))
@@ -34,13 +31,13 @@ pub(super) fn measure_plans(args: &RunArgs, cancel: &Cancel) -> Result<u8, Failu
 }
 
 /// The text, and what it is called in messages.
-fn read(path: &Path) -> Result<(String, String), String> {
+pub(super) fn read(path: &Path, most_bytes: u64) -> Result<(String, String), String> {
     if path == Path::new("-") {
         let name = "standard input";
-        return Ok((read_text(Ok(io::stdin().lock()), name, TEXT_BYTES)?, name.to_owned()));
+        return Ok((read_text(Ok(io::stdin().lock()), name, most_bytes)?, name.to_owned()));
     }
     let name = path.display().to_string();
-    Ok((read_text(File::open(path), &name, TEXT_BYTES)?, name))
+    Ok((read_text(File::open(path), &name, most_bytes)?, name))
 }
 
 /// The plan of [`plan_of`]; an error begins with its place.

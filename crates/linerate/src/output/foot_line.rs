@@ -9,30 +9,30 @@ pub(super) const CLEAR: &str = "\r\x1b[K";
 
 /// A line at the foot of a terminal.
 #[derive(Debug)]
-pub(super) struct FootLine {
+pub(crate) struct FootLine {
     columns: usize,
     is_shown: bool,
 }
 
 impl FootLine {
     /// The line of standard error's terminal; `None` where there is none that understands it.
-    pub(super) fn of_terminal() -> Option<Self> {
+    pub(crate) fn of_terminal() -> Option<Self> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         (io::stderr().is_terminal() && !dumb).then(|| Self::new(columns_of(&io::stderr())))
     }
 
     /// A line of so many columns at most.
-    pub(super) fn new(columns: usize) -> Self {
+    pub(crate) fn new(columns: usize) -> Self {
         Self { columns, is_shown: false }
     }
 
     /// Takes the line away, where it is, since something else is printed.
-    pub(super) fn give_way(&mut self) -> &'static str {
+    pub(crate) fn give_way(&mut self) -> &'static str {
         if std::mem::take(&mut self.is_shown) { CLEAR } else { "" }
     }
 
     /// The line with this text.
-    pub(super) fn show(&mut self, text: &str) -> String {
+    pub(crate) fn show(&mut self, text: &str) -> String {
         self.is_shown = true;
         // One column less than there are: some terminals begin a line after the last.
         let shown: String = text.chars().take(self.columns.saturating_sub(1)).collect();

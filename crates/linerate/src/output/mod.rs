@@ -4,10 +4,12 @@
 //! narration on standard error apart, and deals with readers that have gone and disks that are
 //! full.
 
+mod comparison;
 mod csv;
 mod destination;
 mod ends;
 mod foot_line;
+mod hunt;
 mod json;
 mod link;
 mod live;
@@ -23,6 +25,7 @@ mod text;
 
 pub use csv::CsvPrinter;
 pub use destination::{Destination, Unwritten};
+pub(crate) use foot_line::FootLine;
 pub use json::JsonPrinter;
 pub use narration::Narration;
 pub use ndjson::NdjsonPrinter;
@@ -32,6 +35,8 @@ pub use status_line::StatusLine;
 pub use table::Table;
 pub use text::TextPrinter;
 
+pub(crate) use comparison::{render_compared_run, render_comparison, render_comparison_records};
+pub(crate) use hunt::{render_hunt_begin, render_outcome, render_trial, render_trial_head};
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;

@@ -1,5 +1,5 @@
 //! The command line as a user meets it: help, generated pages, and every bad input with its
-//! sentence and exit code. Nothing here needs a server.
+//! sentence and exit code. Nothing here needs a server but the matrices, which start their own.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -7,8 +7,13 @@ mod bad_input;
 mod generated;
 mod habits;
 mod help;
+mod matrix;
+mod matrix_resume;
 mod output_file;
 mod seeds;
+
+#[path = "../ports/both.rs"]
+mod both;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

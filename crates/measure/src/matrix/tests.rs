@@ -68,3 +68,120 @@ fn what_cannot_be_combined_is_named() {
         assert!(error.starts_with(text), "{error}");
     }
 }
+
+mod property {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The rules read anew: an odometer that turns place by place, and a point kept as a map.
+    fn expected(matrix: &Matrix) -> Vec<BTreeMap<String, String>> {
+        let leader = |name: &str| {
+            let group = matrix.zip.iter().find(|group| group.iter().any(|one| one == name));
+            let of_group =
+                |axis: &&Axis| group.map_or(axis.name == name, |group| group.contains(&axis.name));
+            matrix.axes.iter().find(of_group).unwrap().name.clone()
+        };
+        let leaders: Vec<&Axis> =
+            matrix.axes.iter().filter(|axis| leader(&axis.name) == axis.name).collect();
+        let mut digits = vec![0; leaders.len()];
+        let mut points = Vec::new();
+        loop {
+            let digit = |name: &str| {
+                let place = leaders.iter().position(|axis| axis.name == leader(name)).unwrap();
+                digits[place]
+            };
+            let point: BTreeMap<String, String> = matrix
+                .axes
+                .iter()
+                .map(|axis| (axis.name.clone(), axis.values[digit(&axis.name)].clone()))
+                .collect();
+            let gone = matrix.exclude.iter().any(|rule| {
+                rule.iter().filter(|(name, values)| values.contains(&point[*name])).count()
+                    == rule.len()
+            });
+            if !gone {
+                points.push(point);
+            }
+            // Turns the last wheel, and the one before where that came round.
+            let mut place = leaders.len();
+            loop {
+                let Some(next) = place.checked_sub(1) else { return points };
+                place = next;
+                digits[place] += 1;
+                if digits[place] < leaders[place].values.len() {
+                    break;
+                }
+                digits[place] = 0;
+            }
+        }
+    }
+
+    fn matrices() -> impl Strategy<Value = Matrix> {
+        let lengths = prop::collection::vec(1_usize..5, 0..6);
+        (lengths, any::<u64>(), 0_usize..3).prop_map(|(mut lengths, seed, rules)| {
+            let mut state = seed;
+            let mut draw =
+                |below: usize| (crate::random::next_word(&mut state) % below as u64) as usize;
+            // Axes 0 and 2, 1 and 4 step together where they exist.
+            let mut zip = Vec::new();
+            for (one, other) in [(0, 2), (1, 4)] {
+                if other < lengths.len() && draw(2) == 0 {
+                    lengths[other] = lengths[one];
+                    zip.push(vec![format!("axis{other}"), format!("axis{one}")]);
+                }
+            }
+            let axes: Vec<Axis> = lengths
+                .iter()
+                .enumerate()
+                .map(|(place, length)| Axis {
+                    name: format!("axis{place}"),
+                    values: (0..*length).map(|value| format!("v{value}")).collect(),
+                })
+                .collect();
+            let mut exclude = Vec::new();
+            for _ in 0..rules {
+                let mut rule = BTreeMap::new();
+                for axis in &axes {
+                    if draw(2) == 0 {
+                        rule.insert(
+                            axis.name.clone(),
+                            vec![axis.values[draw(axis.values.len())].clone()],
+                        );
+                    }
+                }
+                if !rule.is_empty() {
+                    exclude.push(rule);
+                }
+            }
+            Matrix { axes, zip, exclude }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn points_are_those_of_an_independent_reading(matrix in matrices()) {
+            let expected = expected(&matrix);
+            match matrix.iterations() {
+                Err(error) => {
+                    prop_assert_eq!(error, MatrixError::NothingLeft);
+                    prop_assert!(expected.is_empty());
+                }
+                Ok(points) => {
+                    for point in &points {
+                        let names: Vec<&String> = point.settings.iter().map(|one| &one.name).collect();
+                        let axes: Vec<&String> = matrix.axes.iter().map(|axis| &axis.name).collect();
+                        prop_assert_eq!(names, axes);
+                    }
+                    let maps: Vec<BTreeMap<String, String>> = points
+                        .iter()
+                        .map(|point| {
+                            point.settings.iter().map(|one| (one.name.clone(), one.value.clone())).collect()
+                        })
+                        .collect();
+                    prop_assert_eq!(maps, expected);
+                }
+            }
+        }
+    }
+}

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use std::path::Path;
+
 use super::{HostPort, Plan, PlanError};
 use crate::schema;
 use crate::schema::unknown_fields::unknown_fields;
@@ -13,6 +15,17 @@ pub enum Notation {
     Json,
     /// TOML 1.0.
     Toml,
+}
+
+impl Notation {
+    /// TOML where the file's name ends with `.toml`, else JSON.
+    pub fn of_path(path: &Path) -> Self {
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            Self::Toml
+        } else {
+            Self::Json
+        }
+    }
 }
 
 /// One plan of a text, and what the text says its flows do.

@@ -70,6 +70,7 @@ impl Child {
             .args(["agent", "--child-of", &std::process::id().to_string(), "--"])
             .arg(program)
             .args(&start.argv)
+            .envs(&start.environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,0 +1,492 @@
+//! One attempt at a cell: servers, clients, a common start, results, the end of all programs.
+
+use std::time::Duration;
+
+use linerate_measure::matrix::Cell;
+use linerate_measure::record::Record;
+use linerate_measure::{Outcome, Role, Run};
+
+use super::event::{CellEnd, CellStatus, Document, Event, SinkError};
+use super::run::Conductor;
+use super::verdict::{Skewed, doubts, judge_skew};
+use crate::agent::{StartTask, TaskEnd};
+use crate::barrier::{on_host, render_start, start_time};
+use crate::host::{ChildEvent, ChildEventKind, HostEvent, HostEventKind, HostId};
+use crate::plan::{Pair, Reached, Ready, TaskSpec, Work};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Servers may take so long until they listen, and clients until they are armed.
+const SET_UP_NS: u64 = 60 * SECOND_NS;
+/// Clients may take so much longer than planned, besides twice the planned time.
+const OVERTIME_NS: u64 = 60 * SECOND_NS;
+/// Programs may take so long to end when they are told to.
+const END_NS: u64 = 20 * SECOND_NS;
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(3);
+/// Lines of a program's standard error that are kept for the reason of a failure.
+const LAST_LINES: usize = 3;
+
+/// What the attempt waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The servers to be ready.
+    Serving,
+    /// The clients to be ready.
+    Arming,
+    /// The clients to end.
+    Measuring,
+    /// The servers, and whatever else still runs, to end.
+    Ending,
+    /// Nothing.
+    Over,
+}
+
+/// One program of the attempt.
+#[derive(Debug)]
+struct Program {
+    /// The place of its pair in the plan.
+    place: usize,
+    pair: u32,
+    role: Role,
+    host: HostId,
+    task: u32,
+    ready: Ready,
+    is_ready: bool,
+    end: Option<TaskEnd>,
+    /// What it said last on standard error.
+    last: Vec<String>,
+    /// When its load began, by its host's clock.
+    started_ns: Option<i64>,
+    run: Option<Box<Run>>,
+}
+
+/// The state of an attempt.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    position: u32,
+    cell: Cell,
+    stage: Stage,
+    /// When the stage is given up, by the controller's monotonic clock.
+    until_ns: u64,
+    programs: Vec<Program>,
+    /// Where the server of each pair is reached; none for a pair that is left out.
+    reached: Vec<Option<Reached>>,
+    start_ns: Option<i64>,
+    failure: Option<String>,
+    notes: Vec<String>,
+}
+
+impl Attempt {
+    pub(super) fn begin(conductor: &mut Conductor<'_>, position: u32, cell: Cell) -> Self {
+        let until_ns = conductor.fleet.now().monotonic_ns.saturating_add(SET_UP_NS);
+        let mut attempt = Self {
+            position,
+            cell,
+            stage: Stage::Serving,
+            until_ns,
+            programs: Vec::new(),
+            reached: Vec::new(),
+            start_ns: None,
+            failure: None,
+            notes: Vec::new(),
+        };
+        let plan = conductor.plan;
+        for (place, pair) in plan.pairs.iter().enumerate() {
+            let reached = attempt.start_server(conductor, place, pair);
+            attempt.reached.push(reached);
+        }
+        if attempt.programs.is_empty() {
+            attempt.fail("no pair of hosts is left");
+        }
+        attempt.advance(conductor);
+        attempt
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    fn work<'a>(&self, conductor: &Conductor<'a>, place: usize) -> Option<&'a Work> {
+        let point = usize::try_from(self.cell.iteration).ok()?;
+        conductor.plan.points.get(point)?.work_of(place)
+    }
+
+    /// Starts the server of a pair, unless one of its hosts is lost.
+    fn start_server(
+        &mut self,
+        conductor: &mut Conductor<'_>,
+        place: usize,
+        pair: &Pair,
+    ) -> Option<Reached> {
+        let hosts = [&pair.server, &pair.client].map(|name| conductor.hosts.id(name));
+        let lost = |host: &Option<HostId>| host.is_none_or(|id| conductor.hosts.is_lost(id));
+        if hosts.iter().any(lost) {
+            self.notes.push(format!("pair {} is left out: one of its hosts is lost", pair.number));
+            return None;
+        }
+        let reached =
+            Reached { address: pair.address.clone(), port: pair.port, key: String::new() };
+        let work = self.work(conductor, place)?;
+        let [server, _] = hosts;
+        self.start(conductor, (place, pair.number), Role::Server, server?, &work.server, &reached);
+        Some(reached)
+    }
+
+    fn start(
+        &mut self,
+        conductor: &mut Conductor<'_>,
+        (place, pair): (usize, u32),
+        role: Role,
+        host: HostId,
+        spec: &TaskSpec,
+        reached: &Reached,
+    ) {
+        let start = StartTask {
+            program: spec.program.clone(),
+            argv: spec.argv(reached),
+            environment: spec.environment.clone(),
+            keep_stdin: spec.ready == Ready::Armed,
+            ..StartTask::default()
+        };
+        let task = conductor.fleet.start(host, start);
+        self.programs.push(Program {
+            place,
+            pair,
+            role,
+            host,
+            task,
+            ready: spec.ready.clone(),
+            is_ready: spec.ready == Ready::AtOnce,
+            end: None,
+            last: Vec::new(),
+            started_ns: None,
+            run: None,
+        });
+    }
+
+    pub(super) fn handle_event(
+        &mut self,
+        conductor: &mut Conductor<'_>,
+        event: HostEvent,
+    ) -> Result<(), SinkError> {
+        match event.kind {
+            HostEventKind::Child(child) => self.handle_child(conductor, event.host, child)?,
+            HostEventKind::Lost { error, .. } => {
+                let name = conductor.hosts.name(event.host).to_owned();
+                let mut is_used = false;
+                for program in self.programs.iter_mut().filter(|one| one.host == event.host) {
+                    is_used |= program.end.is_none();
+                    program.end.get_or_insert_with(TaskEnd::default);
+                }
+                if is_used {
+                    self.fail(&format!("the host {name} was lost: {error}"));
+                }
+            }
+            _ => {}
+        }
+        self.advance(conductor);
+        Ok(())
+    }
+
+    fn handle_child(
+        &mut self,
+        conductor: &mut Conductor<'_>,
+        host: HostId,
+        child: ChildEvent,
+    ) -> Result<(), SinkError> {
+        let is_it = |one: &&mut Program| one.host == host && one.task == child.task;
+        let Some(program) = self.programs.iter_mut().find(is_it) else { return Ok(()) };
+        match child.kind {
+            ChildEventKind::Started { .. } => {}
+            ChildEventKind::Refused(why) => {
+                program.end = Some(TaskEnd { task: child.task, ..TaskEnd::default() });
+                let name = conductor.hosts.name(host);
+                let text = format!("a program of pair {} can't run on {name}: {why}", program.pair);
+                self.fail(&text);
+            }
+            ChildEventKind::Line { json, .. } => {
+                let json = json.get();
+                let (pair, role) = (program.pair, program.role);
+                let is_document = program.handle_record(json, &mut self.reached);
+                if !is_document {
+                    let (position, json) = (self.position, json.to_owned());
+                    conductor.sink.handle(&Event::Record { position, pair, role, json })?;
+                }
+            }
+            ChildEventKind::Text { text, .. } => program.handle_text(text),
+            ChildEventKind::Ended(end) => program.end = Some(end),
+        }
+        Ok(())
+    }
+
+    /// Gives up what takes too long, and what the user doesn't want any more.
+    pub(super) fn handle_time(&mut self, conductor: &mut Conductor<'_>) {
+        if self.stage != Stage::Ending && self.stage != Stage::Over && (conductor.stopped)() {
+            self.fail("interrupted");
+            self.advance(conductor);
+        }
+        if conductor.fleet.now().monotonic_ns < self.until_ns {
+            return;
+        }
+        let why = match self.stage {
+            Stage::Serving => "a server was not ready after 60 s",
+            Stage::Arming => "a client was not ready after 60 s",
+            Stage::Measuring => "a client took more than twice the planned time and 60 s",
+            Stage::Ending => {
+                self.notes.push("a program did not end when it was told to".to_owned());
+                self.stage = Stage::Over;
+                return;
+            }
+            Stage::Over => return,
+        };
+        self.fail(why);
+        self.advance(conductor);
+    }
+
+    /// The first failure counts.
+    fn fail(&mut self, why: &str) {
+        self.failure.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Goes on to the next stage where nothing is waited for any more.
+    fn advance(&mut self, conductor: &mut Conductor<'_>) {
+        if matches!(self.stage, Stage::Serving | Stage::Arming | Stage::Measuring) {
+            self.look_for_early_ends();
+        }
+        if self.failure.is_some() && !matches!(self.stage, Stage::Ending | Stage::Over) {
+            self.end_programs(conductor);
+        }
+        let of = |role: Role| self.programs.iter().filter(move |one| one.role == role);
+        match self.stage {
+            Stage::Serving if of(Role::Server).all(|one| one.is_ready) => {
+                self.start_clients(conductor);
+            }
+            Stage::Arming if of(Role::Client).all(|one| one.is_ready) => {
+                self.start_load(conductor);
+            }
+            Stage::Measuring if of(Role::Client).all(|one| one.end.is_some()) => {
+                self.end_programs(conductor);
+            }
+            Stage::Ending if self.programs.iter().all(|one| one.end.is_some()) => {
+                self.stage = Stage::Over;
+            }
+            _ => {}
+        }
+    }
+
+    /// A server that ends before its client, or a client that ends before the start, has failed.
+    fn look_for_early_ends(&mut self) {
+        let measuring = self.stage == Stage::Measuring;
+        let client_ended = |pair: u32| {
+            let is_client = |one: &&Program| one.role == Role::Client && one.pair == pair;
+            self.programs.iter().find(is_client).is_some_and(|one| one.end.is_some())
+        };
+        let early = self.programs.iter().find(|one| {
+            let expected = match one.role {
+                // A server of another tool may serve one client and end.
+                Role::Server => measuring && client_ended(one.pair),
+                Role::Client => measuring,
+            };
+            one.end.is_some() && !expected
+        });
+        if let Some(why) = early.map(Program::describe_end) {
+            self.fail(&why);
+        }
+    }
+
+    fn start_clients(&mut self, conductor: &mut Conductor<'_>) {
+        self.enter(conductor, Stage::Arming, SET_UP_NS);
+        let plan = conductor.plan;
+        for (place, pair) in plan.pairs.iter().enumerate() {
+            let reached = self.reached.get(place).cloned().flatten();
+            let (Some(mut reached), Some(work), Some(host), Some(server)) = (
+                reached,
+                self.work(conductor, place),
+                conductor.hosts.id(&pair.client),
+                conductor.hosts.id(&pair.server),
+            ) else {
+                continue;
+            };
+            match conductor.fleet.reach(server, reached.port, host) {
+                Ok(None) => {}
+                Ok(Some((address, port))) => (reached.address, reached.port) = (address, port),
+                Err(why) => {
+                    self.fail(&format!(
+                        "the server of pair {} can't be reached: {why}",
+                        pair.number
+                    ));
+                    break;
+                }
+            }
+            self.start(conductor, (place, pair.number), Role::Client, host, &work.client, &reached);
+        }
+        self.advance(conductor);
+    }
+
+    /// Names the start to all clients that wait for it.
+    fn start_load(&mut self, conductor: &mut Conductor<'_>) {
+        let point = usize::try_from(self.cell.iteration).ok();
+        let point = point.and_then(|place| conductor.plan.points.get(place));
+        let planned_ns = point.map_or(0, |point| point.expected_ns).saturating_mul(2);
+        self.enter(conductor, Stage::Measuring, planned_ns.saturating_add(OVERTIME_NS));
+        let waiting: Vec<(HostId, u32)> = self
+            .programs
+            .iter()
+            .filter(|one| one.ready == Ready::Armed)
+            .map(|one| (one.host, one.task))
+            .collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let clocks = waiting.iter().filter_map(|(host, _)| conductor.hosts.clock(*host));
+        let now_ns = conductor.fleet.now().utc_ns;
+        let start_ns = start_time(now_ns, clocks.map(|clock| clock.round_trip_ns));
+        self.start_ns = Some(start_ns);
+        for (host, task) in waiting {
+            let clock = conductor.hosts.clock(host);
+            let at_ns = clock.map_or(start_ns, |clock| on_host(start_ns, clock.offset));
+            conductor.fleet.write(host, task, &format!("{}\n", render_start(at_ns)), true);
+        }
+    }
+
+    fn end_programs(&mut self, conductor: &mut Conductor<'_>) {
+        self.enter(conductor, Stage::Ending, END_NS);
+        for program in self.programs.iter().filter(|one| one.end.is_none()) {
+            conductor.fleet.stop(program.host, program.task, GRACE);
+        }
+    }
+
+    fn enter(&mut self, conductor: &Conductor<'_>, stage: Stage, limit_ns: u64) {
+        self.stage = stage;
+        self.until_ns = conductor.fleet.now().monotonic_ns.saturating_add(limit_ns);
+    }
+
+    /// What the attempt came to.
+    pub(super) fn finish(
+        mut self,
+        conductor: &Conductor<'_>,
+        attempt: u32,
+        began_ns: i64,
+    ) -> CellEnd {
+        let started =
+            self.programs.iter().filter(|one| one.role == Role::Client).filter_map(|one| {
+                Some(Skewed {
+                    started_ns: one.started_ns?,
+                    clock: conductor.hosts.clock(one.host)?,
+                })
+            });
+        let started: Vec<Skewed> = started.collect();
+        let (mut exit_code, mut reasons, mut documents) = (0, Vec::new(), Vec::new());
+        for program in self.programs.iter_mut().filter(|one| one.role == Role::Client) {
+            let code = program.end.as_ref().and_then(|end| end.code).unwrap_or(1);
+            exit_code = exit_code.max(u8::try_from(code).unwrap_or(u8::MAX));
+            let host = conductor.hosts.name(program.host).to_owned();
+            match program.run.take() {
+                Some(run) => {
+                    reasons.extend(doubts(&run));
+                    let is_failed = matches!(run.status.outcome, Outcome::Failed);
+                    if is_failed && self.failure.is_none() {
+                        let why = run.status.message.clone().unwrap_or_default();
+                        self.failure = Some(format!("pair {} on {host}: {why}", program.pair));
+                    }
+                    let (pair, role) = (program.pair, program.role);
+                    documents.push(Document { pair, host, role, run });
+                }
+                None if self.failure.is_none() => self.failure = Some(program.describe_end()),
+                None => {}
+            }
+        }
+        let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns).min();
+        let (skew, doubt) = judge_skew(&started, self.start_ns, interval_ns, &mut self.notes);
+        reasons.extend(doubt);
+        let status = match (&self.failure, reasons.is_empty()) {
+            (Some(_), _) => CellStatus::Failed,
+            (None, false) => CellStatus::Untrusted,
+            (None, true) => CellStatus::Done,
+        };
+        CellEnd {
+            position: self.position,
+            cell: self.cell,
+            attempt,
+            status,
+            reason: self.failure.unwrap_or_else(|| reasons.join("; ")),
+            exit_code,
+            span_ns: (began_ns, conductor.fleet.now().utc_ns),
+            skew,
+            documents,
+            notes: self.notes,
+        }
+    }
+}
+
+impl Program {
+    /// Takes a record. Whether it was the document.
+    fn handle_record(&mut self, json: &str, reached: &mut [Option<Reached>]) -> bool {
+        match Record::parse(json) {
+            Ok(Some(Record::Listening { address, fingerprint, .. })) => {
+                if let Some(Some(reached)) = reached.get_mut(self.place) {
+                    reached.port = address.port();
+                    reached.key = fingerprint;
+                }
+                self.is_ready |= self.ready == Ready::Listening;
+            }
+            Ok(Some(Record::Started { utc_ns, .. })) => self.started_ns = Some(utc_ns),
+            Ok(Some(Record::Finished { run, .. })) => {
+                self.run = Some(run);
+                return true;
+            }
+            Ok(Some(Record::Error { message, run, .. })) => {
+                self.keep_last(message);
+                self.run = run;
+            }
+            Ok(_) => self.is_ready |= self.ready == Ready::Armed && is_armed(json),
+            Err(_) => {}
+        }
+        false
+    }
+
+    fn handle_text(&mut self, text: String) {
+        if let Ready::Text(part) = &self.ready {
+            self.is_ready |= text.contains(part.as_str());
+        }
+        if !text.trim().is_empty() {
+            self.keep_last(text);
+        }
+    }
+
+    fn keep_last(&mut self, text: String) {
+        if self.last.len() == LAST_LINES {
+            self.last.remove(0);
+        }
+        self.last.push(text);
+    }
+
+    /// A sentence about how it ended.
+    fn describe_end(&self) -> String {
+        let role = match self.role {
+            Role::Server => "server",
+            Role::Client => "client",
+        };
+        let end = self.end.as_ref();
+        let how = match (end.and_then(|end| end.code), end.and_then(|end| end.signal)) {
+            (Some(code), _) => format!("ended with exit code {code}"),
+            (None, Some(signal)) => format!("was ended by signal {signal}"),
+            (None, None) => "gave no result".to_owned(),
+        };
+        let last = match self.last.as_slice() {
+            [] => String::new(),
+            lines => format!(": {}", lines.join(" / ")),
+        };
+        format!("the {role} of pair {} {how}{last}", self.pair)
+    }
+}
+
+/// Whether a record is `armed`: the client waits for its start.
+fn is_armed(json: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        record: String,
+    }
+
+    serde_json::from_str::<Kind>(json).is_ok_and(|kind| kind.record == "armed")
+}

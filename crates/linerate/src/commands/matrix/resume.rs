@@ -1,0 +1,77 @@
+//! `matrix --resume`: what the store has of a run becomes what is done of a plan.
+
+use std::path::Path;
+
+use linerate_lab::judge::Observed;
+use linerate_lab::schedule::{CellState, Progress};
+use linerate_measure::Run;
+use linerate_measure::matrix::Cell;
+use linerate_results::{CellStatus, RecordedCell, RunId, Store, StoreError, Writer};
+
+use super::{Begun, Failure};
+
+/// Takes a run up again.
+pub(super) fn resume(
+    path: &Path,
+    writer: &Writer,
+    word: &str,
+    hash: &str,
+) -> Result<Begun, Failure> {
+    let store = Store::open_to_read(path)?;
+    let row = store.find(word)?;
+    let (run, resumed) = writer.resume_run(&row.run)?;
+    if resumed.plan_hash != hash {
+        return Err(Failure::usage(format!(
+            "the run {} was begun with another plan: give the plan that it was begun with, or begin \
+             a new run without --resume",
+            row.run
+        )));
+    }
+    let mut progress = Progress::new([]);
+    progress.cells = resumed.cells.iter().map(state_of).collect();
+    observe(&store, run, &resumed.cells, &mut progress)?;
+    Ok(Begun { run, name: row.run, progress })
+}
+
+fn state_of(recorded: &RecordedCell) -> CellState {
+    let is_over = matches!(recorded.status, CellStatus::Done | CellStatus::Failed);
+    CellState { cell: cell_of(recorded), is_over, attempts: recorded.attempts }
+}
+
+fn cell_of(recorded: &RecordedCell) -> Cell {
+    Cell { iteration: recorded.iteration, sample: recorded.sample.saturating_sub(1) }
+}
+
+/// Tells the judge what the cells came to that have their end.
+fn observe(
+    store: &Store,
+    run: RunId,
+    cells: &[RecordedCell],
+    progress: &mut Progress,
+) -> Result<(), StoreError> {
+    let details = store.details(run)?;
+    let samples = details.iterations.iter().flat_map(|iteration| &iteration.samples);
+    let doubted: Vec<u32> =
+        samples.filter(|sample| !sample.reason.is_empty()).map(|one| one.position).collect();
+    let mut figures: Vec<Observed> = vec![Observed::default(); cells.len()];
+    store.each_document(run, |document| {
+        let place = cells.iter().position(|cell| cell.position == document.position);
+        let is_over = |place: &usize| progress.cells.get(*place).is_some_and(|one| one.is_over);
+        let last =
+            |place: &usize| cells.get(*place).is_some_and(|cell| cell.attempts == document.attempt);
+        if let Some(place) = place.filter(is_over).filter(last)
+            && let Ok(document) = serde_json::from_str::<Run>(&document.body)
+            && let Some(seen) = figures.get_mut(place)
+        {
+            seen.pairs.extend(Observed::new([&document.summary].into_iter(), true).pairs);
+        }
+        Ok::<_, StoreError>(())
+    })?;
+    for (recorded, mut observed) in cells.iter().zip(figures) {
+        if state_of(recorded).is_over {
+            observed.is_trusted = !doubted.contains(&recorded.position);
+            progress.judge.observe(cell_of(recorded), observed);
+        }
+    }
+    Ok(())
+}

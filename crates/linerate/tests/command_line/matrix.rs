@@ -1,0 +1,168 @@
+//! Matrices on this machine: plans, results, exit codes.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A place for a plan and a store.
+pub(crate) struct Place {
+    home: TempDir,
+}
+
+impl Place {
+    pub(crate) fn with_plan(plan: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("plan.toml"), plan).unwrap();
+        Self { home }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub(crate) fn matrix(&self, flags: &[&str]) -> Command {
+        let mut command = linerate(self.home.path());
+        command.arg("matrix").arg(self.path("plan.toml")).args(flags);
+        command
+    }
+
+    fn run(&self, flags: &[&str]) -> Output {
+        self.matrix(flags).output().unwrap()
+    }
+}
+
+fn linerate(home: &Path) -> Command {
+    let mut command = crate::command(home, "");
+    command.env("LINERATE_STORE", home.join("results.db"));
+    command
+}
+
+/// A busy machine may make a sample untrustworthy.
+fn assert_measured(output: &Output) {
+    let code = output.status.code();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(code, Some(0 | 6)), "{code:?}: {said}");
+}
+
+#[test]
+fn a_local_matrix_measures_every_cell_once() {
+    // Free again at once: iperf3's server can't tell a port of its own choice.
+    let (_, _, port) = crate::both::tcp_and_udp();
+    let place = Place::with_plan(&format!(
+        r#"
+title = "of a test"
+[topology]
+port = {port}
+[schedule]
+samples = 2
+[[cells]]
+workload = "stream"
+protocol = ["tcp", "udp"]
+bytes = ["20k", "40k"]
+zip = []
+thresholds = ["received_bytes >= bytes"]
+[[cells]]
+workload = "rr"
+count = 20
+server = {{ cpu = 0 }}
+[[cells]]
+workload = "iperf3"
+bytes = "100K"
+"#
+    ));
+    let output = place.run(&["--json", "--quiet", "--order", "iteration"]);
+    assert_measured(&output);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["ending"], "complete");
+    let cells = result["cells"].as_array().unwrap();
+    let order: Vec<(u64, u64)> = cells
+        .iter()
+        .map(|cell| (cell["point"].as_u64().unwrap(), cell["sample"].as_u64().unwrap()))
+        .collect();
+    let expected: Vec<(u64, u64)> =
+        (1..=2).flat_map(|sample| (0..6).map(move |point| (point, sample))).collect();
+    assert_eq!(order, expected);
+    for cell in cells {
+        assert_eq!((&cell["over"], &cell["attempts"]), (&true.into(), &1.into()), "{cell}");
+    }
+    let figure = |point: usize, sample: usize, name: &str| {
+        result["points"][point]["samples"][sample]["pairs"][0][name].as_f64()
+    };
+    for sample in 0..2 {
+        assert_eq!(figure(0, sample, "received_bytes"), Some(20_000.0));
+        assert_eq!(figure(1, sample, "received_bytes"), Some(40_000.0));
+        assert_eq!(figure(4, sample, "transactions"), Some(20.0));
+        assert!(figure(5, sample, "received_bytes").unwrap() >= 100_000.0);
+    }
+}
+
+#[test]
+fn thresholds_decide_the_exit_code() {
+    let cells = "[[cells]]\nworkload = \"stream\"\nbytes = \"20k\"\nthresholds = ";
+    for (threshold, codes) in [
+        ("[\"received_bytes <= 1 abort\"]", [7, 6]),
+        ("[\"received_bytes <= 1 warn\"]", [0, 6]),
+        ("[\"received_bytes == 1\"]", [2, 2]),
+    ] {
+        let place = Place::with_plan(&format!("{cells}{threshold}"));
+        let output = place.run(&["--quiet"]);
+        let code = output.status.code().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(codes.contains(&code), "{threshold}: {code}: {said}");
+    }
+}
+
+#[test]
+fn a_dry_run_fits_80_columns_and_has_every_program() {
+    let place = Place::with_plan(
+        "[topology]\nscale_up = 2\n[[cells]]\nworkload = \"stream\"\nrate = [\"1M\", \"2M\"]\n\
+         protocol = [\"udp\", \"quic\"]\nrate-per-flow = \"1M\"\nexclude = [{ rate = \"2M\" }]",
+    );
+    let refused = place.run(&["--dry-run"]);
+    assert_eq!(refused.status.code(), Some(2), "both rates can't be");
+    let place = Place::with_plan(
+        "[topology]\nscale_up = 2\n[[cells]]\nworkload = \"stream\"\nrate = [\"1M\", \"2M\"]\n\
+         protocol = [\"udp\", \"quic\"]",
+    );
+    let text = place.run(&["--dry-run"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let document: Value =
+        serde_json::from_slice(&place.run(&["--dry-run", "--json"]).stdout).unwrap();
+    assert_eq!(document["cells"].as_array().unwrap().len(), 4);
+    let programs = document["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 4 * 2 * 2);
+    let argv = programs[1]["argv"].as_array().unwrap();
+    assert!(argv.contains(&"--rate=1M".into()) && argv.contains(&"--udp".into()), "{argv:?}");
+    assert!(!place.path("results.db").exists(), "a dry run leaves nothing");
+}
+
+#[test]
+fn values_that_no_command_takes_are_refused_before_anything_runs() {
+    for (cell, part) in [
+        ("workload = \"streams\"", "cells[0].workload is streams: write stream"),
+        ("workload = \"stream\"\nrate = \"fast\"", "cells[0].rate"),
+        ("workload = \"stream\"\nflow = 2", "cells[0].flow is no parameter of stream: write flows"),
+        (
+            "workload = \"stream\"\nprotocol = \"sctp\"",
+            "cells[0].protocol is sctp: write tcp, tls, udp, quic",
+        ),
+        ("workload = \"stream\"\nsize = \"1,2\"", "cells[0].size has several sizes"),
+        ("workload = \"stream\"\nverify = 1", "cells[0].verify is 1: write true or false"),
+        (
+            "workload = \"rr\"\nthresholds = [\"goodput_bps > 1\"]",
+            "rr with these parameters has no goodput_bps",
+        ),
+        ("workload = \"netperf\"\nzz = 1", "cells[0].zz is no parameter of netperf"),
+        ("workload = \"iperf3\"\ntime = -1", "iperf3 refuses"),
+    ] {
+        let place = Place::with_plan(&format!("[[cells]]\n{cell}"));
+        let output = place.run(&[]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{cell}: {said}");
+        assert!(said.contains(part), "{cell}: {said}");
+        assert!(!place.path("results.db").exists());
+    }
+}
