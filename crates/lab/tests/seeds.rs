@@ -1,10 +1,15 @@
-//! Replays the seeds of the fuzz targets of this crate.
+//! Replays the seeds of the fuzz targets of the lab on a stable compiler.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 #[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/collected.rs"]
+mod collected;
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
 #[path = "../../../fuzz/src/lab.rs"]
 mod lab;
+
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
@@ -13,4 +18,9 @@ use replay::replay;
 #[test]
 fn agent_lines() {
     replay("agent_lines", lab::agent_lines);
+}
+
+#[test]
+fn collected() {
+    replay("collected", collected::collected);
 }
