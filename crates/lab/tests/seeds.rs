@@ -4,7 +4,11 @@
 
 #[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
 #[path = "../../../fuzz/src/collected.rs"]
-mod targets;
+mod collected;
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/lab.rs"]
+mod lab;
 
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
@@ -12,6 +16,11 @@ mod replay;
 use replay::replay;
 
 #[test]
+fn agent_lines() {
+    replay("agent_lines", lab::agent_lines);
+}
+
+#[test]
 fn collected() {
-    replay("collected", targets::collected);
+    replay("collected", collected::collected);
 }

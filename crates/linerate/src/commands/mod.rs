@@ -5,6 +5,7 @@ mod compare;
 mod dry_run;
 mod generate;
 mod help;
+mod hosts;
 mod hunt;
 mod kubernetes;
 mod link;
@@ -113,19 +114,19 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Serve(args) => serve::serve(args, cancel),
         Command::Stream(args) => {
             let plans = plans_from_stream(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Media(args) => {
             let plans = plans_from_media(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Rr(args) => {
             let plans = plans_from_rr(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Connect(args) => {
             let plans = plans_from_connect(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Hunt(args) => hunt::hunt(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),
@@ -134,6 +135,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Results(args) => results::perform(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
+        Command::Hosts(args) => hosts::attend_hosts(args, cancel),
         Command::Agent => agent::serve_controller(cancel),
         Command::Kubernetes(args) => kubernetes::attend_cluster(args),
         Command::Image(args) => kubernetes::write_own_image(args),
