@@ -33,6 +33,7 @@ pub mod host;
 pub mod identity;
 mod key_log;
 pub mod known_servers;
+mod metrics_server;
 pub mod output;
 pub mod personality;
 pub mod planning;

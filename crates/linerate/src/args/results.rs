@@ -41,6 +41,8 @@ pub enum ResultsCommand {
     Export(ExportArgs),
     /// Copy the runs of other stores into this one
     Merge(MergeArgs),
+    /// Print the last finished run of each title as OpenMetrics text, for monitoring systems
+    Metrics,
     /// Remove runs
     Rm(RemoveArgs),
 }

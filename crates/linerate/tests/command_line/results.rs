@@ -1,7 +1,11 @@
 //! `linerate results` and `--store`: runs that are kept, found, drawn, copied and removed.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use linerate_measure::window::{Span, Timeline};
 use linerate_results::{
@@ -193,4 +197,56 @@ fn stores_that_cant_be_used_are_told_before_anything_is_measured() {
         let help = succeed(home.path(), &format!("results {name} --help")).stdout;
         assert!(help.contains(&format!("linerate results {name}")), "{help}");
     }
+}
+
+/// What a page of HTTP answers, head and body.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_server_tells_monitoring_systems_of_the_last_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("kept.db");
+    let words = "serve --port 0 --bind 127.0.0.1 --metrics 127.0.0.1:0 --store kept.db";
+    let mut server =
+        command(home.path(), words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
+    let address = loop {
+        let line = said.next().unwrap().unwrap();
+        let Some((_, url)) = line.split_once("metrics at http://") else { continue };
+        break url.strip_suffix("/metrics").unwrap().to_owned();
+    };
+    // Clients that send nothing, more of them than there is room for, keep nobody out.
+    let idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let nothing_yet = get(&address, "/metrics");
+    assert!(nothing_yet.starts_with("HTTP/1.1 200 OK\r\n"), "{nothing_yet}");
+    assert!(!nothing_yet.contains("linerate_run_info{"), "{nothing_yet}");
+    assert!(get(&address, "/").starts_with("HTTP/1.1 404 Not Found\r\n"));
+    keep_matrix(&path);
+    // The page is made at most once a second.
+    let told = loop {
+        let told = get(&address, "/metrics");
+        if told.contains("linerate_run_info{") {
+            break told;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(told.contains("linerate_run_cells_done{title=\"nightly?[2J\"} 2\n"), "{told}");
+    assert!(told.ends_with("# EOF\n"), "{told}");
+    drop(idle);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let printed = succeed(home.path(), "results metrics --store kept.db").stdout;
+    assert!(
+        printed.contains("linerate_run_result{title=\"nightly?[2J\",iteration=\"1\""),
+        "{printed}"
+    );
+    let refused = run_in(home.path(), "serve --port 0 --store kept.db");
+    assert_eq!(refused.exit_code, 2, "{}", refused.stderr);
 }

@@ -63,7 +63,7 @@ const WIDE: &[Exception] = &[
     ("engine", "ServePlan", 17, OPTIONS),
     ("engine", "Ending", 15, FORMAT),
     ("engine", "FramedEndpoint", 16, STATE),
-    ("linerate", "ServeArgs", 16, OPTIONS),
+    ("linerate", "ServeArgs", 17, OPTIONS),
     ("linerate", "HuntArgs", 16, OPTIONS),
     ("measure", "EndReport", 18, FORMAT),
     ("engine", "AcceptLoop", 15, STATE),
