@@ -12,13 +12,14 @@ use linerate_wire::Machine;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::{Fault, Stage};
-use rustix::event::PollFd;
+use rustix::event::{PollFd, PollFlags};
 
 use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, local_addresses, unused_binds};
 use super::greeting::{Greeting, greet};
 use super::opener::Opener;
 use super::received::{read_host, read_report};
 use super::record::Record;
+use super::start::{LaterStart, Punctual};
 use crate::access::Access;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Agreement, Dial, SourcePorts, sockets_with};
@@ -40,6 +41,7 @@ const PAUSES_MS: [u64; 4] = [50, 100, 200, 400];
 pub(super) fn measure(
     plan: &Plan,
     access: &Access,
+    start: Option<&LaterStart>,
     sink: &Sink,
     cancel: &Cancel,
     record: &mut Record,
@@ -57,6 +59,7 @@ pub(super) fn measure(
                 check_key(&channel, access, &mut trusted)?;
                 let mut session =
                     NativeClientTest::new(plan, access, sink, cancel, record, server, channel)?;
+                session.later_start = start;
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
                     outcome => {
@@ -102,8 +105,13 @@ pub(super) struct NativeClientTest<'a> {
     pub(super) opener: Option<Opener>,
     pub(super) offset: OffsetEstimator,
     pub(super) progress: Progress,
+    /// Names the start when all flows stand.
+    pub(super) later_start: Option<&'a LaterStart>,
+    /// When the load is to start (UTC), where that was named.
+    pub(super) start_at_utc_ns: Option<i64>,
     /// When this end's load opens (monotonic), once the server has started.
     pub(super) opens_at_ns: Option<u64>,
+    pub(super) punctual: Punctual,
     result: Option<EndReport>,
     pub(super) ended_ns: Option<u64>,
 }
@@ -114,6 +122,7 @@ pub(super) struct Progress {
     /// Whether the connection ended before the server's first word.
     cut_off: bool,
     pub(super) server_ready: bool,
+    pub(super) armed: bool,
     pub(super) asked_start: bool,
     pub(super) finished: bool,
     pub(super) own_samples: u64,
@@ -155,7 +164,10 @@ impl<'a> NativeClientTest<'a> {
             opener: None,
             offset: OffsetEstimator::new(),
             progress: Progress::default(),
+            later_start: None,
+            start_at_utc_ns: plan.start_at_utc_ns,
             opens_at_ns: None,
+            punctual: Punctual::default(),
             result: None,
             ended_ns: None,
         })
@@ -174,6 +186,10 @@ impl<'a> NativeClientTest<'a> {
             // The machine gets a broken connection as an event, and returns what that means.
             let _told = self.control.say();
             self.wait();
+            if self.opens_at_ns.is_some_and(|at_ns| at_ns <= monotonic_ns()) {
+                // First of all, whatever else has come.
+                self.conduct()?;
+            }
             let _told = self.control.pump();
         }
         Ok(())
@@ -186,10 +202,16 @@ impl<'a> NativeClientTest<'a> {
             self.load.as_ref().and_then(|load| load.next_tick(now_ns)),
             self.opener.as_ref().and_then(Opener::next_time),
             self.opens_at_ns,
+            self.opens_at_ns.and_then(|at_ns| self.punctual.due_ns(at_ns)),
             Some(now_ns + LOOK_NS),
         ];
         let until_ns = due_ns.into_iter().flatten().min().unwrap_or(now_ns);
-        let others: Vec<PollFd<'_>> = self.opener.iter().flat_map(Opener::poll_set).collect();
+        let mut others: Vec<PollFd<'_>> = self.opener.iter().flat_map(Opener::poll_set).collect();
+        if let Some(start) =
+            self.later_start.filter(|_| self.progress.armed && !self.progress.asked_start)
+        {
+            others.push(PollFd::new(start, PollFlags::IN));
+        }
         self.control.wait(Some(&self.waker), &others, until_ns);
     }
 
@@ -317,7 +339,7 @@ impl<'a> NativeClientTest<'a> {
     }
 
     fn handle_started(&mut self) {
-        let wait_ns = self.plan.start_at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns()));
+        let wait_ns = self.start_at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns()));
         self.opens_at_ns = Some(monotonic_ns().saturating_add(u64::try_from(wait_ns).unwrap_or(0)));
     }
 

@@ -106,7 +106,7 @@ pub enum Command {
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
     Proxy(ProxyArgs),
-    /// Do what a controller of a lab says on standard input: `linerate matrix` starts it on hosts
+    /// Serve `linerate matrix` on a host, which starts it by itself
     Agent,
     /// Prepare and clean a cluster of Kubernetes, in which plans can have pods
     Kubernetes(KubernetesArgs),

@@ -2,7 +2,9 @@
 
 use std::thread;
 
+use linerate_engine::LaterStart;
 use linerate_engine::access::{Access, Authority, SharedKey};
+use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
@@ -13,6 +15,7 @@ use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
 use crate::output::{Reporter, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
+use crate::start_time::{StartAt, read_start};
 
 /// Events that may wait for a slow terminal; more are dropped and counted.
 const EVENTS_WAITING_MAX: usize = 4096;
@@ -33,6 +36,7 @@ struct Keys {
 pub(super) fn measure(
     plans: Result<Vec<Plan>, Failure>,
     given: &KeyArgs,
+    start: Option<StartAt>,
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
@@ -40,7 +44,11 @@ pub(super) fn measure(
         if output.dry_run {
             return dry_run::print_steps(&plans, output.output.as_deref(), cancel);
         }
-        measure_all(&plans, given, output, cancel)
+        let start = match start {
+            Some(StartAt::Named) => Some(start_from_stdin(&plans)?),
+            Some(StartAt::Time(_)) | None => None,
+        };
+        measure_all(&plans, given, start.as_ref(), output, cancel)
     });
     if let Err(failure) = &measured
         && let Some(text) = &failure.text
@@ -52,9 +60,28 @@ pub(super) fn measure(
     measured
 }
 
+/// The start that a line of standard input will name.
+fn start_from_stdin(plans: &[Plan]) -> Result<LaterStart, Failure> {
+    if plans.len() > 1 {
+        return Err(Failure::usage(
+            "--start-at - names one start, and each --size is a run of its own: give one --size",
+        ));
+    }
+    let start = LaterStart::new()?;
+    let named = start.clone();
+    thread::Builder::new()
+        .spawn(move || match read_start(std::io::stdin()) {
+            Ok(utc_ns) => named.name(utc_ns),
+            Err(why) => named.fail(format!("--start-at -: {why}")),
+        })
+        .map_err(|error| Error::no_thread(&error))?;
+    Ok(start)
+}
+
 fn measure_all(
     plans: &[Plan],
     given: &KeyArgs,
+    start: Option<&LaterStart>,
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
@@ -72,7 +99,7 @@ fn measure_all(
     let mut exit_code = exit::VALID;
     let mut rest = plans;
     while let [plan, further @ ..] = rest {
-        let run = measure_one(plan, given, &keys, &mut reporter, cancel);
+        let run = measure_one(plan, given, &keys, start, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
         rest = match run.status.outcome {
             Outcome::Interrupted => &[],
@@ -93,6 +120,7 @@ fn measure_one(
     plan: &Plan,
     given: &KeyArgs,
     keys: &Keys,
+    start: Option<&LaterStart>,
     reporter: &mut Reporter,
     cancel: &Cancel,
 ) -> Run {
@@ -112,7 +140,10 @@ fn measure_one(
         let print = move || listener.follow(&events);
         // Where the machine has no thread left, the run has none either, and says so.
         let printing = thread::Builder::new().spawn_scoped(scope, print);
-        let run = linerate_engine::run(plan, &access, &sink, cancel);
+        let run = match start {
+            Some(start) => linerate_engine::run_when_told(plan, &access, start, &sink, cancel),
+            None => linerate_engine::run(plan, &access, &sink, cancel),
+        };
         let dropped = sink.dropped();
         // Closes the channel, and the printing ends with what is still in it.
         drop((sink, access));

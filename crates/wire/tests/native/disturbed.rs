@@ -123,6 +123,6 @@ fn a_lost_start_ends_a_test_that_waits() {
     });
     let pair = Pair::new(Link { pass, ..Link::default() }).run();
     let told = pair.server_events.last();
-    let stalled = Fault::Stalled { after_ns: 10 * SECOND, stage: Stage::Ready };
+    let stalled = Fault::Stalled { after_ns: 60 * SECOND, stage: Stage::Ready };
     assert_eq!(told, Some(&ServerEvent::Failed(stalled)));
 }
