@@ -1,15 +1,16 @@
 """The median, and its confidence interval from order statistics.
 
-The interval needs no distribution: the median lies between the k-th smallest and the k-th largest
-of n independent observations with probability 1 - 2 P(B < k), B binomial(n, 1/2) (David and
-Nagaraja, Order Statistics, 3rd edition, section 7.1).
+The ranks are those of `linerate compare`: crates/measure/src/comparison/interval.rs has the formula, and a test there
+holds ranks.json equal to it.
 """
 
-import math
+import json
 import statistics
+from pathlib import Path
 
-CONFIDENCE = 0.95
-LEAST_VALUES = 6  # fewer have no interval at that confidence
+RANKS = json.loads(Path(__file__).with_name("ranks.json").read_text(encoding="utf-8"))["ranks"]
+LEAST_VALUES = next(count for count, k in enumerate(RANKS) if k > 0)  # fewer have no interval
+MOST_VALUES = len(RANKS) - 1
 
 
 def median(values):
@@ -17,17 +18,10 @@ def median(values):
     return statistics.median(values) if values else None
 
 
-def rank(count, confidence=CONFIDENCE):
-    """The largest k whose interval covers the median with the confidence; 0 where none does."""
-    tail = (1.0 - confidence) / 2.0
-    below = 0.0
-    best = 0
-    for k in range(1, count // 2 + 1):
-        below += math.comb(count, k - 1) / 2.0**count
-        if below > tail:
-            break
-        best = k
-    return best
+def rank(count):
+    """The largest k whose interval, from the k-th smallest to the k-th largest, covers the median with a probability of
+    95 %; 0 where none does."""
+    return RANKS[count]
 
 
 def median_interval(values):

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from . import machine
-from .interval import LEAST_VALUES
+from .interval import LEAST_VALUES, MOST_VALUES
 from .placement import NAMES
 
 PAIRS, SECONDS = 20, 2.0
@@ -51,6 +51,8 @@ def parse_options(arguments):
         options.memory_seconds = min(options.memory_seconds, 12.0)
     if options.pairs < 1 or options.seconds <= 0 or options.memory_seconds < 10:
         parser.error("--pairs is at least 1, --seconds above 0, --memory-seconds at least 10")
+    if options.pairs > MOST_VALUES:
+        parser.error(f"--pairs {options.pairs}: at most {MOST_VALUES}")
     if options.against and not options.against.is_file():
         parser.error(f"--against {options.against}: there is no such file")
     options.is_judged = not options.quick and options.pairs >= LEAST_VALUES

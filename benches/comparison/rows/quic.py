@@ -62,9 +62,11 @@ def _equal_rows():
     rows = [against(Secnetperf, f"{name} equal packets", equal(work), None, figure,
                     placements=SPLIT if placements == PINNED else placements)
             for name, work, _, figure, placements in _beside_secnetperf() if name in EQUAL]
-    return rows + [against(S2nPerf, f"quic stream {name} equal packets", equal(work), None, "bit/s",
-                           placements=SPLIT)
-                   for name, work in (("down", replace(STREAM, down=True)), ("up", STREAM))]
+    for name, work in (("down", replace(STREAM, down=True)), ("up", STREAM)):
+        name = f"quic stream {name} equal packets"
+        rows += [against(S2nPerf, name, equal(work), None, "bit/s", placements=SPLIT),
+                 against(S2nPerf, f"CPU of {name}", equal(work), 1.0, "bit/s", measure="cpu", placements=SPLIT)]
+    return rows
 
 
 def _latency_rows():

@@ -21,6 +21,7 @@
 //! * [`media`] counts what became of the frames that datagrams make up.
 //! * [`clock_offset`] compares two clocks.
 //! * [`collected`] names what is read from a host's kernel beside a test.
+//! * [`comparison`] tells whether two ways to measure differ.
 //! * [`fairness`] compares flows.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`dialect`] has what only another tool's test has.
@@ -43,6 +44,7 @@
 
 pub mod clock_offset;
 pub mod collected;
+pub mod comparison;
 pub mod confidence;
 pub mod datagram;
 pub mod dialect;

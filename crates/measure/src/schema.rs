@@ -5,6 +5,7 @@ pub mod unknown_fields;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
+use crate::comparison::Comparison;
 use crate::metric::METRICS;
 use crate::{Plan, Run, Sample, link};
 
@@ -26,6 +27,11 @@ pub fn run() -> Value {
 /// The JSON Schema (draft 2020-12) of a [`link::Report`].
 pub fn link() -> Value {
     schema_of::<link::Report>()
+}
+
+/// The JSON Schema (draft 2020-12) of a [`Comparison`].
+pub fn comparison() -> Value {
+    schema_of::<Comparison>()
 }
 
 fn schema_of<T: JsonSchema>() -> Value {

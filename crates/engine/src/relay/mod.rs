@@ -172,6 +172,17 @@ pub struct SentInterval {
     pub window_bytes: u64,
 }
 
+/// What a proxy leaves when it ends.
+#[derive(Clone, Debug)]
+pub struct ProxyOutcome {
+    /// What it has done.
+    pub totals: Totals,
+    /// What it had still to tell.
+    pub events: Vec<ProxyEvent>,
+    /// Why files of sessions are not up to date: faults that [`Proxy::save_sessions`] has not told.
+    pub faults: Vec<String>,
+}
+
 /// A proxy at work. It ends when it is dropped.
 pub struct Proxy {
     address: SocketAddr,
@@ -343,10 +354,17 @@ impl Proxy {
         self.counts.iter().fold(Totals::default(), |sum, counts| sum.with(counts))
     }
 
-    /// Closes all connections and ends; what it has done, and what it had still to tell.
-    pub fn end(mut self) -> (Totals, Vec<ProxyEvent>) {
+    /// Closes all connections, ends, and writes the files of sessions for the last time.
+    pub fn end(mut self) -> ProxyOutcome {
         self.end_threads();
-        (self.totals(), self.events.try_iter().collect())
+        // The threads change sessions until they end.
+        let target = self.sessions.save();
+        let clients = self.cache.take().and_then(CacheWriter::finish);
+        ProxyOutcome {
+            totals: self.totals(),
+            events: self.events.try_iter().collect(),
+            faults: target.into_iter().chain(clients).collect(),
+        }
     }
 
     fn end_threads(&mut self) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rustls::server::StoresServerSessions;
 use socket2::{Domain, Socket, Type};
 
 use super::*;
@@ -199,4 +200,21 @@ fn silent() -> (UdpSocket, SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     (socket, address)
+}
+
+#[test]
+fn a_fault_of_the_last_write_of_clients_sessions_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folder").join("cache");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
+    let mut plan = plan(SocketAddr::from(([127, 0, 0, 1], 1)));
+    sides(&mut plan).options.session_cache = Some(path.clone());
+    let proxy = Proxy::start(&plan).unwrap();
+    assert_eq!(proxy.save_sessions(), None);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let cache = Arc::clone(proxy.sessions.clients.as_ref().unwrap());
+    assert!(StoresServerSessions::put(&*cache, vec![1], vec![2]));
+    let faults = proxy.end().faults;
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].starts_with("can't write the session cache "), "{faults:?}");
 }

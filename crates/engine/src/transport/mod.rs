@@ -25,7 +25,7 @@ pub(crate) use datagrams::{DatagramPath, MOST_SEGMENTS_OF_OLD, Udp, most_of_one_
 pub(crate) use discard::Discarding;
 pub(crate) use file::{FromFile, IntoFile};
 pub(crate) use ring::Ring;
-pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache};
+pub(crate) use splice::{FromPageCache, IntoNowhere, PageCache, Pipe};
 pub(crate) use tcp::Tcp;
 pub(crate) use timed::{CallTimes, Timed};
 pub(crate) use tls::{Negotiation, Tls, TlsStream};

@@ -14,7 +14,7 @@ use socket2::Socket;
 
 use super::{ByteStream, Tcp};
 
-/// What a pipe is asked to hold; a kernel that refuses leaves it at less, which costs calls.
+/// What the pipe to nowhere is asked to hold.
 const PIPE_BYTES: usize = 1 << 20;
 
 /// A file that flows send from.
@@ -126,11 +126,11 @@ impl ByteStream for IntoNowhere {
     #[inline]
     fn receive(&mut self, _into: &mut [u8]) -> io::Result<usize> {
         SINK.with(|kept| {
-            let sink = kept.take().map_or_else(Sink::open, Ok)?;
+            let mut sink = kept.take().map_or_else(Sink::open, Ok)?;
             let moved = sink.fill(&self.0);
             // A pipe that failed half way isn't empty and is of no more use.
             match moved {
-                Ok(length) => sink.empty(length)?,
+                Ok(_) => sink.empty()?,
                 Err(error) => {
                     kept.set(Some(sink));
                     return Err(error);
@@ -151,31 +151,61 @@ thread_local! {
     static SINK: Cell<Option<Sink>> = const { Cell::new(None) };
 }
 
-/// A pipe, and nowhere behind it.
-struct Sink {
+/// A pipe that bytes of sockets go through inside the kernel. No call on an empty one waits for it.
+pub(crate) struct Pipe {
     outlet: OwnedFd,
     inlet: OwnedFd,
+    held_bytes: usize,
+}
+
+impl Pipe {
+    /// An empty one that is to hold so many bytes. A kernel that refuses leaves it at less, which costs calls.
+    pub(crate) fn open(bytes: usize) -> io::Result<Self> {
+        let (outlet, inlet) = pipe_with(PipeFlags::CLOEXEC)?;
+        let _smaller_at_worst = fcntl_setpipe_size(&inlet, bytes);
+        Ok(Self { outlet, inlet, held_bytes: 0 })
+    }
+
+    /// Takes up to so many bytes of a socket; 0: it has ended.
+    pub(crate) fn fill(&mut self, from: impl AsFd, most_bytes: usize) -> rustix::io::Result<usize> {
+        let taken = splice(from, None, &self.inlet, None, most_bytes, SpliceFlags::MOVE)?;
+        self.held_bytes += taken;
+        Ok(taken)
+    }
+
+    /// Gives what it holds; how much was taken.
+    pub(crate) fn empty(&mut self, into: impl AsFd) -> rustix::io::Result<usize> {
+        let given = splice(&self.outlet, None, into, None, self.held_bytes, SpliceFlags::MOVE)?;
+        self.held_bytes = self.held_bytes.saturating_sub(given);
+        Ok(given)
+    }
+
+    /// Bytes that it was given and nobody has taken.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+}
+
+/// A pipe, and nowhere behind it.
+struct Sink {
+    pipe: Pipe,
     nowhere: OwnedFd,
 }
 
 impl Sink {
     fn open() -> io::Result<Self> {
-        let (outlet, inlet) = pipe_with(PipeFlags::CLOEXEC)?;
-        let _smaller_at_worst = fcntl_setpipe_size(&inlet, PIPE_BYTES);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let nowhere = rustix::fs::open("/dev/null", flags, Mode::empty())?;
-        Ok(Self { outlet, inlet, nowhere })
+        Ok(Self { pipe: Pipe::open(PIPE_BYTES)?, nowhere })
     }
 
-    fn fill(&self, from: &Tcp) -> io::Result<usize> {
-        let flags = SpliceFlags::MOVE;
-        Ok(splice(from.0.as_fd(), None, &self.inlet, None, PIPE_BYTES, flags)?)
+    fn fill(&mut self, from: &Tcp) -> io::Result<usize> {
+        Ok(self.pipe.fill(from.0.as_fd(), PIPE_BYTES)?)
     }
 
-    fn empty(&self, length: usize) -> io::Result<()> {
-        let mut left = length;
-        while left > 0 {
-            left -= splice(&self.outlet, None, &self.nowhere, None, left, SpliceFlags::MOVE)?;
+    fn empty(&mut self) -> io::Result<()> {
+        while self.pipe.held_bytes() > 0 {
+            self.pipe.empty(&self.nowhere)?;
         }
         Ok(())
     }

@@ -121,6 +121,22 @@ pub enum Via {
     HostPort,
 }
 
+impl Via {
+    /// All ways by their names in a plan.
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("pod", Self::Pod),
+        ("cluster-ip", Self::ClusterIp),
+        ("node-port", Self::NodePort),
+        ("load-balancer", Self::LoadBalancer),
+        ("host-port", Self::HostPort),
+    ];
+
+    /// The way of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, via)| via)
+    }
+}
+
 impl HostSpec {
     /// The names of all transports.
     pub const TRANSPORTS: [&'static str; 4] = ["local", "netns", "ssh", "kubernetes"];

@@ -1,6 +1,7 @@
 //! Pods of a plan: each end of each pair gets one of its own, with its share of the node's processors.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -12,7 +13,15 @@ const STATIC_MEMORY: &str = "2048Mi";
 /// The port of a server in a pod, where the plan names none: nothing else listens there.
 const POD_PORT: u16 = 5250;
 
+/// A pod may take so long until it runs, if the plan does not say, seconds.
+const START_TIMEOUT_S: u32 = 120;
+
 impl KubernetesHost {
+    /// How long the pod may take until it runs.
+    pub fn start_timeout(&self) -> Duration {
+        Duration::from_secs(u64::from(self.start_timeout_s.unwrap_or(START_TIMEOUT_S)))
+    }
+
     /// The resources of each of so many pods on a node, if the plan says how many processors it has: thousandths of
     /// a processor, 1000 * processors / pods, or whole ones with limits.
     pub fn share_resources(&mut self, pods: u32) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::topology::Topology;
-use super::{HostSpec, KubernetesHost, Plan};
+use super::{HostSpec, KubernetesHost, Plan, Via};
 use crate::collect::Source;
 use linerate_measure::order::Order;
 
@@ -103,30 +103,32 @@ fn schedule_schema() -> Value {
 
 fn host_schema() -> Value {
     let text = json!({ "type": "string" });
-    let passed_on = KubernetesHost::PASSED_ON.map(|(name, _)| name).join("|");
-    let passed_on = format!("^({passed_on})$");
-    json!({
+    let mut schema = json!({
         "type": "object",
         "required": ["transport"],
         "additionalProperties": false,
         "properties": {
             "transport": { "enum": HostSpec::TRANSPORTS },
             "data_address": { "type": "string", "description": "The address that other hosts measure against." },
-            "namespace": { "type": "string", "description": "Of netns: as `ip netns` lists it." },
+            "namespace": { "type": "string", "description": "Of netns: as `ip netns` lists it. Of kubernetes: the cluster's." },
             "address": { "type": "string", "description": "Of ssh: whatever ssh takes." },
             "ssh_options": { "type": "array", "items": text },
             "sudo": { "type": "boolean" },
             "binary_dir": text,
+            "node": { "type": "string", "description": "Of kubernetes: the node of the pods." },
             "kubeconfig": text,
             "context": text,
-            "node": text,
-            "image": text,
-            "via": { "enum": ["pod", "cluster-ip", "node-port", "load-balancer", "host-port"] },
-            "node_cpus": { "type": "integer", "minimum": 1 },
+            "image": { "type": "string", "description": "Of kubernetes: the image of linerate." },
+            "via": { "enum": Via::NAMES.map(|(name, _)| name) },
+            "node_cpus": { "type": "integer", "minimum": 1, "description": "The node's processors." },
             "static_cpus": { "type": "boolean" },
             "host_network": { "type": "boolean" },
-            "start_timeout_s": { "type": "integer", "minimum": 1 },
+            "start_timeout": { "type": ["string", "number"] },
         },
-        "patternProperties": { passed_on: {} },
-    })
+    });
+    for (name, theirs) in KubernetesHost::PASSED_ON {
+        let description = format!("Of kubernetes, passed on as {theirs}.");
+        schema["properties"][name] = json!({ "description": description });
+    }
+    schema
 }

@@ -2,6 +2,7 @@
 //!
 //! These types hold what was typed, not what it means: that is [`crate::planning`]'s.
 
+mod compare;
 mod connect;
 mod identity;
 mod kubernetes;
@@ -15,6 +16,7 @@ mod run;
 mod serve;
 pub mod values;
 
+pub use compare::CompareArgs;
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
 pub use identity::IdentityArgs;
 pub use kubernetes::{
@@ -51,6 +53,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
+  linerate compare 'stream HOST' 'stream HOST --tls'     which is faster, in pairs of runs
   linerate matrix plan.toml                      many measurements, on many hosts
   linerate link --profile geo                    a satellite link between two namespaces
   linerate proxy HOST:443 --alpn h3              end QUIC connections, and go on to HOST",
@@ -100,6 +103,8 @@ pub enum Command {
     Connect(ConnectRateArgs),
     /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
+    /// Compare two commands in pairs of runs, or two files of stored runs
+    Compare(CompareArgs),
     /// Measure a matrix of parameters over many hosts, by a plan
     Matrix(MatrixArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
@@ -112,7 +117,7 @@ pub enum Command {
     Kubernetes(KubernetesArgs),
     /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
     Image(ImageArgs),
-    /// Print the JSON Schemas of plan, sample, run, link report and matrix
+    /// Print the JSON Schemas of plan, sample, run, link report, matrix and comparison
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -145,11 +150,11 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all of them, as one object: plan, sample, run, link, matrix
+  linerate schema                   all of them, as one object: plan, sample, run, link, matrix, comparison
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
     /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the
-    /// report of `link`, or of the plan of `matrix`
+    /// report of `link`, of the plan of `matrix`, or of a comparison
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }
@@ -167,6 +172,8 @@ pub enum SchemaName {
     Link,
     /// The plan of a matrix.
     Matrix,
+    /// How two commands compare.
+    Comparison,
 }
 
 /// The flags of `man`.

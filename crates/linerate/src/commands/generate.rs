@@ -17,12 +17,14 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
         Some(SchemaName::Run) => schema::run(),
         Some(SchemaName::Link) => schema::link(),
         Some(SchemaName::Matrix) => linerate_lab::plan::schema(),
+        Some(SchemaName::Comparison) => schema::comparison(),
         None => json!({
             "plan": schema::plan(),
             "sample": schema::sample(),
             "run": schema::run(),
             "link": schema::link(),
             "matrix": linerate_lab::plan::schema(),
+            "comparison": schema::comparison(),
         }),
     };
     print(&format!("{}\n", render_json(&document)))?;

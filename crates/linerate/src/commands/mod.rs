@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod agent;
+mod compare;
 mod dry_run;
 mod generate;
 mod help;
@@ -123,6 +124,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Run(args) => run::measure_plans(args, cancel),
+        Command::Compare(args) => compare::compare(args, cancel),
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),

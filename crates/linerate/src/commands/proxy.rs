@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
 use linerate_engine::relay::{
-    Carries, Congestion, Proxy, ProxyLimits, ProxyPlan, QuicSides, Sending, SideOptions, Totals,
+    Carries, Congestion, Proxy, ProxyLimits, ProxyOutcome, ProxyPlan, QuicSides, Sending,
+    SideOptions, Totals,
 };
 use linerate_engine::{resolve_host, unknown_host};
 use linerate_measure::run::exit;
@@ -52,9 +53,9 @@ pub(super) fn carry(args: &ProxyArgs, cancel: &Cancel) -> Result<u8, Failure> {
         }
     }
     narrate(line.as_mut().map_or("", ProxyLine::give_way));
-    let (totals, waiting) = proxy.end();
+    let ProxyOutcome { totals, events, .. } = proxy.end();
     if !args.quiet {
-        for event in &waiting {
+        for event in &events {
             narrate(&render_proxy_event(&WORDS, event));
         }
         narrate(&untold.render(&WORDS, &totals));

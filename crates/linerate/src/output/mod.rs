@@ -4,6 +4,7 @@
 //! narration on standard error apart, and deals with readers that have gone and disks that are
 //! full.
 
+mod comparison;
 mod csv;
 mod destination;
 mod ends;
@@ -33,6 +34,7 @@ pub use status_line::StatusLine;
 pub use table::Table;
 pub use text::TextPrinter;
 
+pub(crate) use comparison::{render_compared_run, render_comparison, render_comparison_records};
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;

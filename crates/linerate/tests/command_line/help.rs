@@ -13,6 +13,7 @@ fn help_of_each_command() {
         "rr",
         "connect",
         "run",
+        "compare",
         "link",
         "proxy",
         "schema",

@@ -15,6 +15,7 @@ mod activation;
 mod admission;
 mod any_certificate;
 mod breaking;
+mod compare;
 mod connect;
 mod connect_failures;
 mod conversation;

@@ -1,5 +1,6 @@
 //! TCP on both sides: a client's connection is split, and goes on over another one to the target.
 
+mod mover;
 mod pair;
 mod worker;
 

@@ -4,19 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use linerate_wire::relay::{Action, Class, End, Limits, Moved, Relay, Sink, Source};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::Socket;
 
 use super::super::admission::Admitted;
 use super::super::counts::Counts;
+use super::mover::{Mover, PIECE_BYTES, Way};
 
 /// Pieces that a pair carries before others have their turn.
 const MOVES_AT_ONCE: usize = 8;
-/// What is read with one call at most.
-pub(super) const PIECE_BYTES: usize = 128 << 10;
 /// The one stream of a pair, which both ends have by themselves.
 const STREAM: u64 = 0;
 
@@ -28,8 +24,8 @@ pub(super) struct Pair {
     relay: Relay,
     client_socket: Socket,
     target_socket: Socket,
-    /// What one end gave and the other has not taken, by the end that gave it.
-    waiting: [Option<Bytes>; 2],
+    /// By the end that bytes come from.
+    ways: [Way; 2],
     is_connected: bool,
     counts: Arc<Counts>,
     _admitted: Admitted,
@@ -63,7 +59,7 @@ impl Pair {
             relay,
             client_socket,
             target_socket,
-            waiting: [None, None],
+            ways: Default::default(),
             is_connected: false,
             counts,
             _admitted: admitted,
@@ -106,7 +102,7 @@ impl Pair {
     }
 
     /// Does what the relay wants done.
-    pub(super) fn work(&mut self, scratch: &mut [u8]) -> Fate {
+    pub(super) fn work(&mut self, mover: &mut Mover) -> Fate {
         let mut moves = 0;
         while let Some(action) = self.relay.poll_action() {
             match action {
@@ -120,7 +116,7 @@ impl Pair {
                     self.relay.handle_readable(End::Target, STREAM);
                 }
                 Action::Move { from, piece_bytes, most_bytes, .. } => {
-                    let moved = self.carry(from, [piece_bytes, most_bytes], scratch);
+                    let moved = self.carry(from, [piece_bytes, most_bytes], mover);
                     self.counts.end(from).bytes.add(moved.taken_bytes as u64);
                     if moved.source == Source::Gone || moved.sink == Sink::Gone {
                         return Fate::Broken;
@@ -140,93 +136,38 @@ impl Pair {
                         return Fate::Over;
                     }
                 }
-                Action::Drop(from, _) => self.set_waiting(from, None),
+                Action::Drop(from, _) => mover.drop_waiting(self.way(from)),
                 Action::Reset(..) | Action::Stop(..) | Action::Flush(_) | Action::Close(..) => {}
             }
         }
         Fate::GoesOn
     }
 
-    fn set_waiting(&mut self, from: End, piece: Option<Bytes>) {
-        let [client, target] = &mut self.waiting;
+    fn way(&mut self, from: End) -> &mut Way {
+        let [client, target] = &mut self.ways;
         match from {
-            End::Client => *client = piece,
-            End::Target => *target = piece,
-        }
-    }
-
-    fn take_waiting(&mut self, from: End) -> Option<Bytes> {
-        let [client, target] = &mut self.waiting;
-        match from {
-            End::Client => client.take(),
-            End::Target => target.take(),
+            End::Client => client,
+            End::Target => target,
         }
     }
 
     /// Gives the other end what waits, then what can be read.
-    fn carry(
-        &mut self,
-        from: End,
-        [piece_bytes, most_bytes]: [usize; 2],
-        scratch: &mut [u8],
-    ) -> Moved {
-        let mut waiting = self.take_waiting(from);
-        let (source, sink) = (self.socket(from), self.socket(from.other()));
-        let mut moved =
-            Moved { held_bytes: 0, taken_bytes: 0, source: Source::More, sink: Sink::Open };
-        loop {
-            if let Some(piece) = waiting.take() {
-                let mut left = &*piece;
-                moved.sink = write(sink, &mut left);
-                moved.taken_bytes += piece.len() - left.len();
-                waiting = (!left.is_empty()).then(|| piece.slice(piece.len() - left.len()..));
-            }
-            if moved.taken_bytes >= most_bytes || moved.sink != Sink::Open {
-                break;
-            }
-            let most = piece_bytes.min(scratch.len());
-            let Some(space) = scratch.get_mut(..most) else { break };
-            let read = match recv(source, space, RecvFlags::empty()) {
-                Ok((0, _)) => {
-                    moved.source = Source::Finished;
-                    break;
-                }
-                Ok((length, _)) => length,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => {
-                    moved.source = Source::Empty;
-                    break;
-                }
-                Err(_) => {
-                    moved.source = Source::Gone;
-                    break;
-                }
-            };
-            let mut left = scratch.get(..read).unwrap_or_default();
-            moved.sink = write(sink, &mut left);
-            moved.taken_bytes += read - left.len();
-            waiting = (!left.is_empty()).then(|| Bytes::copy_from_slice(left));
-        }
-        moved.held_bytes = waiting.as_ref().map_or(0, Bytes::len);
-        self.set_waiting(from, waiting);
+    fn carry(&mut self, from: End, bytes: [usize; 2], mover: &mut Mover) -> Moved {
+        let mut way = std::mem::take(self.way(from));
+        let moved = mover.carry(&mut way, [self.socket(from), self.socket(from.other())], bytes);
+        *self.way(from) = way;
         moved
+    }
+
+    /// The pair is forgotten: what waits in it is dropped.
+    pub(super) fn end(mut self, mover: &mut Mover) {
+        for way in &mut self.ways {
+            mover.drop_waiting(way);
+        }
     }
 
     /// Bytes that came from this end and wait.
     pub(super) fn held_bytes(&self, from: End) -> usize {
         self.relay.held_bytes(from)
     }
-}
-
-/// Sends the beginning of a piece; what is left is what the connection doesn't take now.
-fn write(socket: &Socket, left: &mut &[u8]) -> Sink {
-    while !left.is_empty() {
-        match send(socket, left, SendFlags::NOSIGNAL) {
-            Ok(sent) => *left = left.get(sent..).unwrap_or_default(),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Sink::Full,
-            Err(_) => return Sink::Gone,
-        }
-    }
-    Sink::Open
 }

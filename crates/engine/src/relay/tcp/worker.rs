@@ -16,7 +16,8 @@ use socket2::{Socket, TcpKeepalive};
 
 use super::super::counts::Counts;
 use super::super::{ProxyEvent, ProxyPlan, Shared};
-use super::pair::{Fate, PIECE_BYTES, Pair};
+use super::mover::Mover;
+use super::pair::{Fate, Pair};
 use crate::acceptor::{Accepted, accept};
 use crate::socket::{Binding, connect_stream};
 
@@ -51,7 +52,7 @@ pub(in super::super) struct Worker {
     vacant: Vec<usize>,
     /// Pairs whose connection to the target doesn't stand, and until when it may take.
     connecting: VecDeque<(Instant, usize)>,
-    scratch: Vec<u8>,
+    mover: Mover,
     /// Pairs that have more to carry, and leave others their turn before.
     unfinished: BTreeSet<usize>,
     /// No client is accepted before.
@@ -73,7 +74,7 @@ impl Worker {
             pairs: Vec::new(),
             vacant: Vec::new(),
             connecting: VecDeque::new(),
-            scratch: vec![0; PIECE_BYTES],
+            mover: Mover::new(),
             unfinished: BTreeSet::new(),
             short_until: None,
         };
@@ -220,7 +221,7 @@ impl Worker {
 
     fn work(&mut self, number: usize) {
         let Some(pair) = self.pairs.get_mut(number).and_then(Option::as_mut) else { return };
-        match pair.work(&mut self.scratch) {
+        match pair.work(&mut self.mover) {
             Fate::GoesOn => {}
             Fate::Unfinished => {
                 self.unfinished.insert(number);
@@ -260,6 +261,7 @@ impl Worker {
         if breaks {
             pair.break_off();
         }
+        pair.end(&mut self.mover);
         self.vacant.push(number);
         self.counts.open.set(self.counts.open.value().saturating_sub(1));
     }

@@ -163,9 +163,12 @@ impl Connection {
         self.proto.set_send_window(self.governor.send_window_bytes(self.proto.rtt()));
     }
 
-    /// Likewise, but of what the congestion window doesn't hold only so much.
+    /// Likewise, but of what the congestion window doesn't hold only so much, and in all no more than the path can
+    /// hold. What is unacknowledged stays in memory, each piece in a place of its own: on a short path a large
+    /// congestion window takes nothing but the processor's cache.
     pub(crate) fn fit_send_window_with(&mut self, waiting_bytes: u64) {
         let most = self.governor.window_bytes().saturating_add(waiting_bytes);
+        let most = most.min(self.governor.path_bytes());
         self.proto.set_send_window(self.governor.send_window_bytes(self.proto.rtt()).min(most));
     }
 

@@ -31,6 +31,10 @@ const UNKNOWN: u64 = u64::MAX;
 /// What any sender may have unacknowledged, and what none may exceed.
 const SEND_WINDOW_MIN_BYTES: u64 = 1 << 20;
 const SEND_WINDOW_MAX_BYTES: u64 = 64 << 20;
+/// One connection is one thread's, which seals no more than this.
+const MOST_BPS: u64 = 40_000_000_000;
+/// What may be unacknowledged beside what a path of that rate holds: what an acknowledgement waits for.
+const BETWEEN_ACKS_BYTES: u64 = 512 << 10;
 
 /// What a sender may have unacknowledged before anything is known of its path.
 pub(super) fn first_send_window_bytes(pacing: Pacing, packet_bytes: u16) -> u64 {
@@ -52,6 +56,8 @@ pub(super) struct Governor {
     on_their_way_bytes: AtomicU64,
     /// The truth, when the last acknowledgement had come.
     in_flight_bytes: AtomicU64,
+    /// The least round-trip time so far, ns.
+    least_rtt_ns: AtomicU64,
     packet_bytes: AtomicU64,
     events: AtomicU64,
     ecn_events: AtomicU64,
@@ -69,6 +75,7 @@ impl Governor {
             window_bytes: AtomicU64::new(window_bytes),
             on_their_way_bytes: AtomicU64::new(0),
             in_flight_bytes: AtomicU64::new(UNKNOWN),
+            least_rtt_ns: AtomicU64::new(UNKNOWN),
             packet_bytes: AtomicU64::new(packet_bytes.into()),
             events: AtomicU64::new(0),
             ecn_events: AtomicU64::new(0),
@@ -118,6 +125,13 @@ impl Governor {
             Pacing::Rate { bps } => window.min(rate_window_bytes(bps, rtt, self.packet_bytes())),
             Pacing::On | Pacing::Off => window,
         }
+    }
+
+    /// What the fastest connection may have unacknowledged on this path; no bound before a round trip is known.
+    pub(super) fn path_bytes(&self) -> u64 {
+        let rtt_ns = read(&self.least_rtt_ns);
+        let held_bits = u128::from(rtt_ns) * u128::from(MOST_BPS) / 1_000_000_000;
+        u64::try_from(held_bits / 8).unwrap_or(u64::MAX).saturating_add(BETWEEN_ACKS_BYTES)
     }
 
     fn packet_bytes(&self) -> u64 {
@@ -239,6 +253,8 @@ impl Controller for Governed {
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
+        let least_ns = u64::try_from(rtt.min().as_nanos()).unwrap_or(UNKNOWN);
+        write(&self.governor.least_rtt_ns, least_ns);
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
@@ -382,6 +398,16 @@ mod tests {
         assert_eq!(slow.send_window_bytes(rtt), 16 << 10);
         assert_eq!(first_send_window_bytes(Pacing::Rate { bps: 8_000_000 }, 1_200), 50_000);
         assert_eq!(first_send_window_bytes(Pacing::Rate { bps: 1_000 }, 65_000), 130_000);
+    }
+
+    #[test]
+    fn a_path_holds_what_its_least_round_trip_and_the_fastest_rate_allow() {
+        let (_, governor) = governed(Pacing::Off, 10_000_000);
+        assert_eq!(governor.path_bytes(), u64::MAX, "no round trip is known");
+        write(&governor.least_rtt_ns, 1_000_000);
+        assert_eq!(governor.path_bytes(), 5_000_000 + (512 << 10));
+        write(&governor.least_rtt_ns, 0);
+        assert_eq!(governor.path_bytes(), 512 << 10);
     }
 
     #[test]

@@ -17,9 +17,6 @@ use crate::plan::{KubernetesHost, Via};
 /// A pod may be without a node for so long before it is given up.
 const UNSCHEDULABLE: Duration = Duration::from_secs(8);
 
-/// A pod may take so long until it runs, if the plan does not say.
-const START_TIMEOUT_S: u32 = 120;
-
 /// A load balancer may take so long to give an address.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -114,8 +111,7 @@ impl Pods {
             group.name, place.index
         );
         let path = format!("{}?{selector}", self.core_path("pods"));
-        let patience =
-            Duration::from_secs(u64::from(group.host.start_timeout_s.unwrap_or(START_TIMEOUT_S)));
+        let patience = group.host.start_timeout();
         let began = Instant::now();
         let mut wait = Wait { look: Look::Waits(String::new()), unschedulable_since: None };
         while !watcher.is_gone() {

@@ -57,6 +57,7 @@ struct Shared {
     state: Mutex<State>,
     start: Box<Start>,
     ends: AtomicBool,
+    is_cut: AtomicBool,
     protocol: &'static str,
     fate: Fate,
 }
@@ -67,6 +68,7 @@ struct State {
     requests: Vec<String>,
     faults: VecDeque<(&'static str, Fault)>,
     watched: bool,
+    running: usize,
     next_port: u16,
 }
 
@@ -76,8 +78,8 @@ impl StandIn {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Mutex::new(State { next_port: 31_000, ..State::default() });
-        let shared =
-            Arc::new(Shared { state, start, ends: AtomicBool::new(false), protocol, fate });
+        let (ends, is_cut) = (AtomicBool::new(false), AtomicBool::new(false));
+        let shared = Arc::new(Shared { state, start, ends, is_cut, protocol, fate });
         let of_thread = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -94,6 +96,16 @@ impl StandIn {
     /// The next request whose line has this part meets a fault.
     pub(crate) fn fail(&self, part: &'static str, fault: Fault) {
         self.state().faults.push_back((part, fault));
+    }
+
+    /// From now on nothing comes out of pods or gets into them, as if their node were cut off.
+    pub(crate) fn cut_off(&self) {
+        self.shared.is_cut.store(true, Ordering::Relaxed);
+    }
+
+    /// How many containers have not ended.
+    pub(crate) fn running(&self) -> usize {
+        self.state().running
     }
 
     /// Methods and paths of all requests.
@@ -129,7 +141,7 @@ impl Drop for StandIn {
 }
 
 impl Shared {
-    fn serve(&self, mut stream: TcpStream) {
+    fn serve(self: &Arc<Self>, mut stream: TcpStream) {
         let Some(head) = peek_head(&stream) else { return };
         let line = head.lines().next().unwrap_or_default().to_owned();
         let (method, rest) = line.split_once(' ').unwrap_or_default();
@@ -282,7 +294,7 @@ impl Shared {
         thread::sleep(Duration::from_millis(200));
     }
 
-    fn attach(&self, stream: TcpStream) {
+    fn attach(self: &Arc<Self>, stream: TcpStream) {
         let mut is_known = false;
         let protocol = self.protocol;
         #[expect(clippy::result_large_err, reason = "the callback's type is tungstenite's")]
@@ -298,15 +310,17 @@ impl Shared {
         assert!(is_known);
         let (stdin, mut stdout) = (self.start)();
         let (sender, output) = channel();
+        self.state.lock().unwrap().running += 1;
+        let shared = Arc::clone(self);
         thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = stdout.read(&mut bytes) {
                 let mut message = vec![1];
                 message.extend_from_slice(&bytes[..count]);
-                if sender.send(message).is_err() {
-                    return;
-                }
+                // Nobody takes the last words of a container whose attach is gone.
+                let _unsent = sender.send(message);
             }
+            shared.state.lock().unwrap().running -= 1;
         });
         self.carry(socket, Some(stdin), &output);
     }
@@ -323,6 +337,10 @@ impl Shared {
         let pause = Some(Duration::from_millis(5));
         socket.get_ref().set_read_timeout(pause).unwrap();
         while !self.ends.load(Ordering::Relaxed) {
+            if self.is_cut.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(20));
+                continue;
+            }
             match output.recv_timeout(Duration::from_millis(5)) {
                 Ok(message) => {
                     if socket.send(Message::binary(message)).is_err() {
@@ -363,8 +381,10 @@ fn fill_service(service: &mut Value, next_port: &mut u16) {
     *next_port += 1;
     let is_outside = service["spec"]["type"] != "ClusterIP";
     for port in service["spec"]["ports"].as_array_mut().unwrap() {
+        // Where the pod is a process of this machine, a port of the node is the server's own.
+        let is_own = port["port"].as_u64().is_some_and(|port| port >= 30_000);
         if is_outside {
-            port["nodePort"] = json!(*next_port);
+            port["nodePort"] = if is_own { port["port"].clone() } else { json!(*next_port) };
         }
     }
     if service["spec"]["type"] == "LoadBalancer" {

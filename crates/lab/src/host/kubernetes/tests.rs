@@ -150,6 +150,24 @@ fn a_session_that_is_dropped_removes_pods_that_run() {
     drop(session);
     drop(hosts);
     assert_eq!(server.objects(), BTreeMap::new());
+    let until = Instant::now() + PATIENCE;
+    while server.running() > 0 {
+        assert!(Instant::now() < until);
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_pod_whose_node_is_cut_off_is_lost_with_its_nodes_name() {
+    let server = stand_in(Fate::Runs);
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    server.cut_off();
+    let error = opened(&session).unwrap_err();
+    assert!(matches!(error.kind, HostErrorKind::Channel(_)), "{error}");
+    assert!(error.said.contains("the pod is on node w0"), "{error}");
 }
 
 #[test]
@@ -209,7 +227,7 @@ fn why_a_pod_does_not_run_is_the_clusters_sentence() {
         (
             Fate::Unschedulable,
             Trouble::Unschedulable,
-            "0/2 nodes are available: 2 Insufficient cpu.",
+            "0/2 nodes are available: 2 Insufficient cpu",
         ),
         (Fate::NoImage, Trouble::Image, "ErrImagePull: registry/x:1: not found"),
         (Fate::NotMade, Trouble::Forbidden, "exceeded quota: compute"),

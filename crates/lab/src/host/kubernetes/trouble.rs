@@ -84,7 +84,9 @@ pub struct ClusterError {
 impl ClusterError {
     /// Trouble about which this was said.
     pub(crate) fn new(trouble: Trouble, said: impl Into<String>) -> Self {
-        Self { trouble, said: said.into() }
+        // A sentence goes on behind the cluster's words.
+        let said: String = said.into();
+        Self { trouble, said: said.trim_end_matches('.').to_owned() }
     }
 }
 

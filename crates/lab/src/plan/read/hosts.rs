@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use linerate_measure::units::parse_duration;
 
 use super::{Fields, Node, PlanError, suggest};
-use crate::plan::{HostSpec, KubernetesHost, SshHost};
+use crate::plan::{HostSpec, KubernetesHost, SshHost, Via};
 
 /// What the machine of a plan without hosts is called.
 pub(super) const LOCAL: &str = "local";
@@ -33,9 +33,14 @@ pub(super) fn read_hosts(node: Option<Node>) -> Result<Hosts, PlanError> {
             return Err(PlanError::new(&place, why));
         }
         let host = read_host(&place, node)?;
-        // Pods without a node are as many as there are names.
-        let is_placed = !matches!(&host, HostSpec::Kubernetes(pod) if pod.node.is_none());
-        if is_placed && let Some(other) = seen.insert(host.identity(), name.clone()) {
+        // Pods without a node are where the scheduler puts them.
+        let is_anywhere = matches!(&host, HostSpec::Kubernetes(pod) if pod.node.is_none());
+        if is_anywhere {
+            order.push(name.clone());
+            hosts.insert(name, host);
+            continue;
+        }
+        if let Some(other) = seen.insert(host.identity(), name.clone()) {
             let why = format!(
                 "is the same machine as hosts.{other} ({}): name it once, several pairs can use it",
                 host.identity()
@@ -93,34 +98,44 @@ fn read_ssh(fields: &mut Fields) -> Result<SshHost, PlanError> {
     })
 }
 
-/// What the pod of a host has. Names of [`KubernetesHost::PASSED_ON`] go to the cluster as they are.
+/// The most processors of a node, and the most seconds until a pod runs.
+const NODE_CPUS_MAX: u32 = 4096;
+const START_TIMEOUT_MAX_NS: u64 = 3_600_000_000_000;
+
 fn read_pod(fields: &mut Fields) -> Result<KubernetesHost, PlanError> {
-    const CPUS_MAX: u32 = 65_536;
-    const TIMEOUT_MAX_S: u32 = 86_400;
-    let via = match fields.word("via")? {
+    let via = match fields.word("via")?.as_deref() {
         None => None,
-        Some(word) => Some(serde_json::from_value(Value::String(word.clone())).map_err(|_| {
-            let known = "pod, cluster-ip, node-port, load-balancer or host-port";
-            fields.fault("via", format!("is {word}: write {known}"))
+        Some(word) => Some(Via::from_name(word).ok_or_else(|| {
+            let known = Via::NAMES.map(|(name, _)| name.to_owned());
+            fields.fault("via", format!("is {word}: {}", suggest(word, &known)))
         })?),
     };
-    let mut pod = KubernetesHost {
+    let start_timeout_s = match fields.word("start_timeout")? {
+        None => None,
+        Some(word) => {
+            let ns = parse_duration(&word).ok().filter(|ns| *ns <= START_TIMEOUT_MAX_NS);
+            let why = format!("is {word}: write a time up to 1h, such as 120s");
+            let ns = ns.ok_or_else(|| fields.fault("start_timeout", why))?;
+            u32::try_from(ns.div_ceil(1_000_000_000)).ok()
+        }
+    };
+    let mut pod = serde_json::Map::new();
+    for (name, _) in KubernetesHost::PASSED_ON {
+        if let Some(node) = fields.take(name) {
+            pod.insert(name.to_owned(), node.into_json());
+        }
+    }
+    Ok(KubernetesHost {
         kubeconfig: fields.word("kubeconfig")?,
         context: fields.word("context")?,
         namespace: fields.word("namespace")?,
         node: fields.word("node")?,
         image: fields.word("image")?,
         via,
-        node_cpus: fields.count("node_cpus", 1, CPUS_MAX)?,
+        node_cpus: fields.count("node_cpus", 1, NODE_CPUS_MAX)?,
         static_cpus: fields.flag("static_cpus")?,
         host_network: fields.flag("host_network")?,
-        start_timeout_s: fields.count("start_timeout_s", 1, TIMEOUT_MAX_S)?,
-        ..KubernetesHost::default()
-    };
-    for (name, _) in KubernetesHost::PASSED_ON {
-        if let Some(node) = fields.take(name) {
-            pod.pod.insert(name.to_owned(), node.into_json());
-        }
-    }
-    Ok(pod)
+        start_timeout_s,
+        pod,
+    })
 }

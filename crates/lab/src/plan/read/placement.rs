@@ -227,6 +227,10 @@ impl Named<'_> {
         if let Some(address) = host.and_then(HostSpec::data_address) {
             return Ok(address.to_owned());
         }
+        // A pod's address is known when it runs.
+        if matches!(host, Some(HostSpec::Kubernetes(_))) {
+            return Ok(String::new());
+        }
         if client == server {
             return Ok("127.0.0.1".to_owned());
         }

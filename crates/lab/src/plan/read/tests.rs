@@ -168,7 +168,14 @@ fn faults_of_hosts_are_named() {
             ("a = { transport = \"ssh\", adress = \"h\" }", "hosts.a.address is missing"),
             ("a = { transport = \"netns\" }", "hosts.a.namespace is missing"),
             ("a = { transport = \"local\", adress = \"h\" }", "hosts.a.adress is unknown"),
-            ("a = { transport = \"kubernetes\", via = \"x\" }", "hosts.a.via is x: write pod,"),
+            (
+                "a = { transport = \"kubernetes\", via = \"bridge\" }",
+                "hosts.a.via is bridge: there are pod, cluster-ip, node-port",
+            ),
+            (
+                "a = { transport = \"kubernetes\", start_timeout = \"2h\" }",
+                "hosts.a.start_timeout is 2h: write a time up to 1h",
+            ),
             ("\"a b\" = { transport = \"local\" }", "hosts.a b is no name"),
             (
                 "a = { transport = \"local\" }\nb = { transport = \"local\" }",
@@ -342,4 +349,38 @@ fn the_schema_has_every_field_that_is_read() {
             assert!(schema.contains(&name.to_owned()), "{pointer} lacks {name}");
         }
     }
+}
+
+#[test]
+fn each_end_of_a_pair_in_a_cluster_has_a_pod() {
+    let text = r#"
+        [hosts]
+        w0 = { transport = "kubernetes", namespace = "perf", node = "w0", node_cpus = 8 }
+        [hosts.w1]
+        transport = "kubernetes"
+        namespace = "perf"
+        node = "w1"
+        via = "cluster-ip"
+        annotations = { "a/b" = "true" }
+        tolerations = [{ key = "k", value = "1", tolerationSeconds = 60 }]
+        [topology]
+        kind = "internode"
+        scale_up = 2
+        [[cells]]
+        workload = "flood"
+    "#;
+    let plan = toml(text).unwrap();
+    let names: Vec<&str> = plan.hosts.keys().map(String::as_str).collect();
+    assert_eq!(names, ["w0-client-1", "w0-client-2", "w1-server-1", "w1-server-2"]);
+    assert!(plan.pairs.iter().all(|pair| pair.address.is_empty() && pair.port != 0));
+    let pods = plan.pods();
+    assert_eq!(pods[0].2.pod["resources"]["requests"]["cpu"], "4000m");
+    assert_eq!(pods[2].2.via, Some(crate::plan::Via::ClusterIp));
+    assert_eq!(pods[2].2.pod["annotations"]["a/b"], "true");
+    let toleration = &pods[2].2.pod["tolerations"][0];
+    assert_eq!(toleration["value"], "1");
+    assert_eq!(toleration["tolerationSeconds"], 60);
+    assert_eq!(Plan::SCHEMA, plan.schema);
+    let written = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&written).unwrap(), plan);
 }

@@ -97,6 +97,7 @@ fn reached(pair: &Pair) -> Reached {
 
 fn must_allow(pair: &Pair) -> String {
     match pair.port {
+        port if pair.address.is_empty() => format!("where its pod is, port {port}"),
         0 => format!("at {}, TCP and UDP port as the server chooses", pair.address),
         port => format!("at {}, TCP and UDP port {port}", pair.address),
     }

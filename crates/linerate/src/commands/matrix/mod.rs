@@ -95,15 +95,23 @@ fn hosts_of(plan: &Plan, run: &str, expected_ns: u64) -> Result<Vec<NamedHost>, 
     NamedHost::all_of_plan(plan, run, deadline_s, &binaries).map_err(Failure::usage)
 }
 
-fn open(hosts: &[NamedHost]) -> Result<Session, Failure> {
-    let opened = Session::open(hosts, &OpenOptions::default());
+/// How hosts are opened: pods may take as long as the plan lets them.
+fn open_options(plan: &Plan) -> OpenOptions {
+    let usual = OpenOptions::default();
+    let of_pods = plan.pods().into_iter().map(|(_, _, pod, _)| pod.start_timeout());
+    let hello = of_pods.map(|timeout| timeout + usual.hello).max().unwrap_or(usual.hello);
+    OpenOptions { hello, ..usual }
+}
+
+fn open(plan: &Plan, hosts: &[NamedHost]) -> Result<Session, Failure> {
+    let opened = Session::open(hosts, &open_options(plan));
     opened.map_err(|error| Failure::here(error.to_string()))
 }
 
 /// Opens every host and prints what it is.
 fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
     let hosts = hosts_of(plan, &random_run_id(), 0)?;
-    let session = open(&hosts)?;
+    let session = open(plan, &hosts)?;
     let mut rows: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut exit_code = exit::VALID;
     while rows.len() < hosts.len() && !cancel.requested() {
@@ -137,6 +145,8 @@ fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
 }
 
 fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    // What can't be used is told before the run is in the store.
+    hosts_of(plan, "", 0)?;
     let path = store_path(args.store.as_deref())?;
     let hash = hash_of(plan);
     let writer = Writer::open(&path)?;
@@ -159,7 +169,7 @@ fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Fail
     let mut recorder =
         Recorder { plan, writer: &writer, run: id, screen, attempt: None, ends: BTreeMap::new() };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
-    let mut session = open(&hosts)?;
+    let mut session = open(plan, &hosts)?;
     let stopped = || cancel.requested();
     let carried = run(plan, &mut progress, &names, &mut session, &mut recorder, &stopped);
     recorder.screen.close();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
 use linerate_engine::relay::{
-    CloseKind, End, Ended, PairEvent, Proxy, ProxyEvent, SentInterval, SentTotals,
+    CloseKind, End, Ended, PairEvent, Proxy, ProxyEvent, ProxyOutcome, SentInterval, SentTotals,
 };
 use linerate_personality::qperf::options::Options;
 use linerate_personality::qperf::output::{
@@ -58,10 +58,10 @@ pub(super) fn run(options: &Options, host: &str, cancel: &Cancel) -> Result<(), 
             return Err(Failure::new(why));
         }
     }
-    proxy.save_sessions().iter().for_each(|why| complain(why));
-    let (totals, waiting) = proxy.end();
-    waiting.iter().for_each(|event| printer.tell(event));
+    let ProxyOutcome { totals, events, faults } = proxy.end();
+    events.iter().for_each(|event| printer.tell(event));
     narrate(&untold.render(&WORDS, &totals));
+    faults.iter().for_each(|why| complain(why));
     Ok(())
 }
 

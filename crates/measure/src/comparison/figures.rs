@@ -1,0 +1,147 @@
+//! The figures of a run that are compared.
+
+use std::collections::BTreeMap;
+
+use crate::metric::{
+    CONNECTIONS_PER_S, CPU_PER_GB, CPU_PER_TRANSACTION, ESTABLISHMENT, FIRST_BYTE, GOODPUT,
+    LATENCY, Metric, TRANSACTIONS_PER_S, Unit,
+};
+use crate::summary::{Latency, Summary};
+
+/// Figures of one run by name.
+pub type Figures = BTreeMap<String, f64>;
+
+/// A figure that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// What is measured.
+    pub metric: Metric,
+    /// The quantile of a latency; absent of other figures.
+    pub quantile: Option<&'static str>,
+    /// What people call it: `goodput`, `cpu`, `p99`.
+    pub short_name: &'static str,
+}
+
+impl Compared {
+    const fn whole(metric: Metric, short_name: &'static str) -> Self {
+        Self { metric, quantile: None, short_name }
+    }
+
+    const fn quantile(metric: Metric, quantile: &'static str, short_name: &'static str) -> Self {
+        Self { metric, quantile: Some(quantile), short_name }
+    }
+
+    /// Its name in documents: `goodput_bps`, `latency_p99_ns`.
+    pub fn name(&self) -> String {
+        self.quantile.map_or_else(|| self.metric.name.to_owned(), |part| self.metric.part(part))
+    }
+
+    /// Whether more of it is better.
+    pub fn more_is_better(&self) -> bool {
+        matches!(self.metric.unit, Unit::BitsPerSecond | Unit::PerSecond)
+    }
+
+    /// The figure of this name in documents.
+    pub fn of_name(name: &str) -> Option<&'static Self> {
+        COMPARED.iter().find(|one| one.name() == name)
+    }
+
+    /// The figure that people call so, or that documents name so.
+    pub fn called(text: &str) -> Option<&'static Self> {
+        let by_short_name = COMPARED.iter().find(|one| one.short_name == text);
+        by_short_name.or_else(|| Self::of_name(text))
+    }
+}
+
+/// All figures that are compared, in the order of tables. Of a workload only some are measured.
+pub const COMPARED: &[Compared] = &[
+    Compared::whole(GOODPUT, "goodput"),
+    Compared::whole(TRANSACTIONS_PER_S, "transactions"),
+    Compared::whole(CONNECTIONS_PER_S, "connections"),
+    Compared::whole(CPU_PER_GB, "cpu"),
+    Compared::whole(CPU_PER_TRANSACTION, "cpu-transaction"),
+    Compared::quantile(LATENCY, "p50", "p50"),
+    Compared::quantile(LATENCY, "p90", "p90"),
+    Compared::quantile(LATENCY, "p99", "p99"),
+    Compared::quantile(LATENCY, "p99.9", "p99.9"),
+    Compared::quantile(ESTABLISHMENT, "p50", "establishment-p50"),
+    Compared::quantile(ESTABLISHMENT, "p99", "establishment-p99"),
+    Compared::quantile(FIRST_BYTE, "p50", "first-byte-p50"),
+    Compared::quantile(FIRST_BYTE, "p99", "first-byte-p99"),
+];
+
+/// The figures of a run. Goodput is left out where transactions are counted: it says the same.
+pub fn figures_of(summary: &Summary) -> Figures {
+    let counts_transactions =
+        summary.transactions_per_s.is_some() || summary.connections_per_s.is_some();
+    let value = |one: &Compared| match (one.metric, one.quantile) {
+        (GOODPUT, _) => summary.goodput_bps.filter(|_| !counts_transactions),
+        (TRANSACTIONS_PER_S, _) => summary.transactions_per_s,
+        (CONNECTIONS_PER_S, _) => summary.connections_per_s,
+        (CPU_PER_GB, _) => summary.cpu_s_per_gb.filter(|_| !counts_transactions),
+        (CPU_PER_TRANSACTION, _) => summary.cpu_s_per_transaction,
+        (LATENCY, Some(part)) => quantile_of(summary.latency_ns.as_ref(), part),
+        (ESTABLISHMENT, Some(part)) => quantile_of(summary.establishment_ns.as_ref(), part),
+        (FIRST_BYTE, Some(part)) => quantile_of(summary.first_byte_ns.as_ref(), part),
+        _ => None,
+    };
+    COMPARED.iter().filter_map(|one| Some((one.name(), value(one)?))).collect()
+}
+
+fn quantile_of(latency: Option<&Latency>, part: &str) -> Option<f64> {
+    let latency = latency?;
+    let value = match part {
+        "p50" => latency.p50,
+        "p90" => latency.p90,
+        "p99" => latency.p99,
+        "p99.9" => latency.p99_9,
+        _ => None,
+    };
+    value.map(|value_ns| value_ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_and_figures_are_those_of_the_summary() {
+        for (place, one) in COMPARED.iter().enumerate() {
+            let others = &COMPARED[..place];
+            assert!(
+                others
+                    .iter()
+                    .all(|other| other.name() != one.name() && other.short_name != one.short_name)
+            );
+            assert_eq!(Compared::called(one.short_name), Some(one));
+            assert_eq!(Compared::called(&one.name()), Some(one));
+        }
+        let latency = Latency { p50: Some(5), p99: Some(9), ..Latency::default() };
+        let summary = Summary {
+            goodput_bps: Some(1e9),
+            cpu_s_per_gb: Some(0.5),
+            transactions_per_s: Some(1e3),
+            cpu_s_per_transaction: Some(1e-6),
+            latency_ns: Some(latency),
+            ..Summary::default()
+        };
+        let figures = figures_of(&summary);
+        let expected = [
+            ("transactions_per_s", 1e3),
+            ("cpu_s_per_transaction", 1e-6),
+            ("latency_p50_ns", 5.0),
+            ("latency_p99_ns", 9.0),
+        ];
+        assert_eq!(figures, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        let stream = figures_of(&Summary { transactions_per_s: None, ..summary });
+        assert_eq!(
+            (stream.get("goodput_bps"), stream.get("cpu_s_per_gb")),
+            (Some(&1e9), Some(&0.5))
+        );
+        assert!(
+            COMPARED[0].more_is_better()
+                && !COMPARED[3].more_is_better()
+                && !COMPARED[5].more_is_better()
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! How often a comparison is right, in simulated experiments.
+
+use super::*;
+use crate::random::next_word;
+
+/// A number of the standard normal distribution (Box and Muller).
+fn normal(state: &mut u64) -> f64 {
+    let mut unit = || (next_word(state) >> 11) as f64 / (1_u64 << 53) as f64;
+    let (radius, angle) = (unit().max(1e-300), unit());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}
+
+/// Pairs of runs that vary by 2 %, of which one in 20 loses a third, on a machine that becomes a tenth slower; B's
+/// figure is this many times A's.
+fn experiment(seed: u64, pairs: usize, ratio: f64) -> Vec<[Figures; 2]> {
+    let (mut state, mut runs) = (seed, 0.0);
+    let mut run = |state: &mut u64, factor: f64| {
+        runs += 1.0;
+        let trend = 1.0 - 0.1 * runs / (2 * pairs) as f64;
+        let spoiled = if next_word(state).is_multiple_of(20) { 0.67 } else { 1.0 };
+        1e9 * factor * trend * spoiled * (0.02 * normal(state)).exp()
+    };
+    let figures = |value: f64| Figures::from([("goodput_bps".to_owned(), value)]);
+    let pair = |order: &[Side; 2]| {
+        let mut values = [0.0; 2];
+        for side in order {
+            values[side.index()] = run(&mut state, if *side == Side::B { ratio } else { 1.0 });
+        }
+        values.map(figures)
+    };
+    draw_order(seed, pairs).iter().map(pair).collect()
+}
+
+fn verdicts(ratio: f64) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for seed in 0..1_000 {
+        let estimates = compare_pairs(&experiment(seed, 15, ratio));
+        let place = match estimates[0].verdict {
+            Verdict::AHigher => 0,
+            Verdict::BHigher => 1,
+            Verdict::NoDifferenceSeen | Verdict::TooFew => 2,
+        };
+        counts[place] += 1;
+    }
+    counts
+}
+
+#[test]
+fn equal_pairs_seldom_differ() {
+    let [a_higher, b_higher, none] = verdicts(1.0);
+    assert!(a_higher + b_higher <= 60, "{a_higher} + {b_higher} of 1000, {none} none");
+    assert!(a_higher.abs_diff(b_higher) <= 25, "{a_higher} and {b_higher}: one side is preferred");
+}
+
+#[test]
+fn a_difference_of_5_percent_is_found() {
+    let [a_higher, b_higher, none] = verdicts(0.95);
+    assert!(a_higher >= 950, "{a_higher} of 1000, {none} none, {b_higher} the wrong way");
+}
+
+#[test]
+fn quantiles_share_the_error_of_their_latency() {
+    let figures = |value: f64| -> Figures {
+        ["latency_p50_ns", "latency_p90_ns", "latency_p99_ns", "transactions_per_s"]
+            .map(|name| (name.to_owned(), value))
+            .into()
+    };
+    let pairs: Vec<[Figures; 2]> =
+        (0..15).map(|number| [figures(100.0), figures(100.0 + f64::from(number))]).collect();
+    let estimates = compare_pairs(&pairs);
+    assert_eq!(estimates.len(), 4);
+    let (rate, p50) = (&estimates[0], &estimates[1]);
+    assert_eq!((rate.name.as_str(), rate.confidence), ("transactions_per_s", 0.95));
+    assert!((p50.confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-12, "{}", p50.confidence);
+    assert!(p50.low < rate.low && p50.high > rate.high, "{p50:?} {rate:?}");
+    assert!((rate.ratio - 1.07).abs() < 1e-9 && rate.verdict == Verdict::BHigher);
+    let half = ((rate.high.unwrap() / rate.low.unwrap()).ln() / 2.0).exp_m1();
+    assert!((rate.smallest_seen.unwrap() - half).abs() < 1e-12);
+}
+
+#[test]
+fn a_figure_counts_in_the_pairs_that_have_it_and_few_pairs_have_no_interval() {
+    let figures = |value: f64| Figures::from([("goodput_bps".to_owned(), value)]);
+    let mut pairs = vec![[figures(1.0), figures(2.0)]; 5];
+    pairs.extend([
+        [figures(1.0), Figures::new()],
+        [figures(0.0), figures(1.0)],
+        [figures(f64::NAN), figures(1.0)],
+    ]);
+    let estimates = compare_pairs(&pairs);
+    assert_eq!(
+        (estimates[0].pairs, estimates[0].verdict, estimates[0].low),
+        (5, Verdict::TooFew, None)
+    );
+    assert!((estimates[0].ratio - 2.0).abs() < 1e-12);
+    assert_eq!(compare_pairs(&[]), []);
+}
+
+#[test]
+fn stored_runs_are_compared_by_welch() {
+    let figures = |value: f64| Figures::from([("goodput_bps".to_owned(), value)]);
+    let side =
+        |values: &[f64]| -> Vec<Figures> { values.iter().map(|value| figures(*value)).collect() };
+    let estimates = compare_stored(&side(&[100.0, 101.0, 99.0]), &side(&[90.0, 91.0, 89.0, 90.0]));
+    let one = &estimates[0];
+    assert_eq!((one.verdict, one.method, one.pairs), (Verdict::AHigher, Method::Welch, 3));
+    assert!(
+        (one.ratio - 0.9).abs() < 1e-3 && one.low.unwrap() > 0.87 && one.high.unwrap() < 0.93,
+        "{one:?}"
+    );
+    let single = compare_stored(&side(&[100.0]), &side(&[90.0]));
+    assert_eq!((single[0].verdict, single[0].low), (Verdict::TooFew, None));
+    assert_eq!(compare_stored(&side(&[100.0]), &[]), []);
+    let equal = compare_stored(&side(&[100.0; 3]), &side(&[100.0; 3]));
+    assert_eq!(equal[0].verdict, Verdict::TooFew, "no spread, no interval");
+}
+
+fn run(side: Side, pair: usize, value: f64) -> ComparedRun {
+    let figures = if value > 0.0 {
+        Figures::from([("goodput_bps".to_owned(), value)])
+    } else {
+        Figures::new()
+    };
+    ComparedRun { side, pair, run_id: None, exit_code: 0, figures, message: None }
+}
+
+fn asked(conditions: &[&str]) -> Asked {
+    let conditions = conditions.iter().map(|text| Condition::parse(text).unwrap()).collect();
+    Asked { commands: ["a".to_owned(), "b".to_owned()], conditions }
+}
+
+fn paired(pairs: usize, ratio: f64) -> Vec<ComparedRun> {
+    (1..=pairs)
+        .flat_map(|pair| [run(Side::A, pair, 1e9), run(Side::B, pair, 1e9 * ratio)])
+        .collect()
+}
+
+#[test]
+fn the_document_says_how_far_it_can_be_trusted() {
+    let of = |conditions: &[&str], runs: Vec<ComparedRun>, interrupted: bool| {
+        Comparison::of_pairs(&asked(conditions), (7, 8), runs, interrupted)
+    };
+    let valid = of(&["goodput < -5%"], paired(8, 0.97), false);
+    assert_eq!((valid.status.verdict, valid.status.exit_code), (Trust::Valid, 0));
+    assert!(
+        valid.differs() && valid.conditions[0].holds == Some(false) && valid.complete_pairs() == 8
+    );
+    assert_eq!(of(&["goodput < -2%"], paired(8, 0.97), false).status.exit_code, 7);
+    let mut runs = paired(8, 0.97);
+    runs[3].figures.clear();
+    runs[4].exit_code = 6;
+    runs[4].message = Some("the client stood still".to_owned());
+    let doubtful = of(&[], runs, false);
+    assert_eq!((doubtful.status.verdict, doubtful.status.exit_code), (Trust::Doubtful, 0));
+    assert_eq!(
+        doubtful.status.reasons,
+        [
+            "7 of 8 pairs are complete",
+            "1 runs are not to be trusted, the first: the client stood still"
+        ]
+    );
+    let unjudged = of(&["p99 > 3%"], paired(8, 1.0), false);
+    assert_eq!((unjudged.status.verdict, unjudged.status.exit_code), (Trust::Doubtful, 6));
+    assert_eq!(unjudged.status.reasons, ["p99 > 3% can't be judged: the figure has no interval"]);
+    let none = of(&[], vec![run(Side::A, 1, 0.0)], false);
+    assert_eq!((none.status.verdict, none.status.exit_code), (Trust::Invalid, 1));
+    assert_eq!(of(&[], paired(3, 1.0), true).status.exit_code, 130);
+}
+
+#[test]
+fn stored_runs_are_always_doubtful() {
+    let stored = Comparison::of_stored(&asked(&[]), paired(1, 0.9), Vec::new());
+    assert_eq!((stored.status.verdict, stored.status.exit_code), (Trust::Doubtful, 0));
+    assert_eq!(stored.status.reasons.len(), 2);
+    assert!(stored.status.reasons[0].starts_with("not interleaved"), "{:?}", stored.status.reasons);
+    let text = serde_json::to_string(&stored).unwrap();
+    assert_eq!(serde_json::from_str::<Comparison>(&text).unwrap(), stored);
+}
