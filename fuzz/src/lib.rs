@@ -4,6 +4,7 @@
 pub mod command_line;
 pub mod ctstraffic;
 pub mod iperf3;
+pub mod lab;
 pub mod life;
 pub mod measure;
 pub mod netperf;
