@@ -35,7 +35,8 @@ pub fn client_machine(data: &[u8]) {
     let mut now = Now::default();
     let software = "fuzz".to_owned();
     let plan = "{}".to_owned();
-    let config = ClientConfig { software, proof: None, plan, exclusive: false };
+    let config =
+        ClientConfig { software, proof: None, plan, exclusive: false, stays: data.len() % 2 == 0 };
     let mut client = Client::new(config, now);
     let mut ended = 0;
     let mut last_ping = Vec::new();
@@ -46,6 +47,7 @@ pub fn client_machine(data: &[u8]) {
             1 => client.handle_end(now),
             2 => client.start(bytes.first().map(|byte| i64::from(*byte) << 55)),
             3 => client.sent(&[FlowCount { flow: 1, datagrams: 2 }]),
+            4 if bytes.len() % 2 == 1 => client.ask("{}".to_owned(), false),
             4 => client.finish(),
             5 => pass_time(&mut now, bytes),
             6 => client.handle_bytes(now, &last_ping),

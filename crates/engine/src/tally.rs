@@ -184,6 +184,8 @@ pub(crate) struct DatagramTally {
     pub(crate) received: Counter,
     /// Those that the peer has sent at least, by the numbers that have come.
     pub(crate) expected: Counter,
+    /// Runs of lost datagrams.
+    pub(crate) loss_events: Counter,
 }
 
 impl Tally {
@@ -252,6 +254,7 @@ impl Tally {
             datagrams_sent: self.datagrams.sent.value(),
             datagrams_received: self.datagrams.received.value(),
             datagrams_expected: self.datagrams.expected.value(),
+            loss_events: self.datagrams.loss_events.value(),
             datagrams_lost: arrivals.map_or(0, |arrivals| arrivals.lost.value()),
             datagrams_reordered: arrivals.map_or(0, |arrivals| arrivals.reordered.value()),
         }
@@ -333,6 +336,7 @@ pub(crate) struct Counts {
     pub(crate) datagrams_sent: u64,
     pub(crate) datagrams_received: u64,
     pub(crate) datagrams_expected: u64,
+    pub(crate) loss_events: u64,
     pub(crate) datagrams_lost: u64,
     pub(crate) datagrams_reordered: u64,
 }
@@ -350,6 +354,7 @@ impl Counts {
             datagrams_sent: self.datagrams_sent.wrapping_add(other.datagrams_sent),
             datagrams_received: self.datagrams_received.wrapping_add(other.datagrams_received),
             datagrams_expected: self.datagrams_expected.wrapping_add(other.datagrams_expected),
+            loss_events: self.loss_events.wrapping_add(other.loss_events),
             datagrams_lost: self.datagrams_lost.wrapping_add(other.datagrams_lost),
             datagrams_reordered: self.datagrams_reordered.wrapping_add(other.datagrams_reordered),
         }
@@ -367,6 +372,7 @@ impl Counts {
             datagrams_sent: self.datagrams_sent.saturating_sub(earlier.datagrams_sent),
             datagrams_received: self.datagrams_received.saturating_sub(earlier.datagrams_received),
             datagrams_expected: self.datagrams_expected.saturating_sub(earlier.datagrams_expected),
+            loss_events: self.loss_events.saturating_sub(earlier.loss_events),
             datagrams_lost: self.datagrams_lost.saturating_sub(earlier.datagrams_lost),
             datagrams_reordered: self
                 .datagrams_reordered

@@ -1,5 +1,9 @@
 //! From what was typed to what it means: flags to plans, one for each size.
 
+mod hunt;
+
+pub use hunt::{goal_from_args, trial_plan};
+
 use std::collections::BTreeMap;
 
 use linerate_engine::client_threads;

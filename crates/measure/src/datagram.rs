@@ -33,6 +33,8 @@ pub struct SequenceTracker {
     duplicated: u64,
     reordered: u64,
     late: u64,
+    /// Runs of measured numbers that are missing between measured ones that arrived.
+    loss_events: u64,
     jitter: Jitter,
     has_warm_up: bool,
     /// Least measured number, `u64::MAX` before the first.
@@ -59,6 +61,7 @@ impl SequenceTracker {
             duplicated: 0,
             reordered: 0,
             late: 0,
+            loss_events: 0,
             jitter: Jitter::default(),
             has_warm_up: false,
             lowest_measured: u64::MAX,
@@ -80,7 +83,7 @@ impl SequenceTracker {
             return self.record_behind(seq, sent_ns, received_ns, warm_up);
         }
         if seq > self.next_expected {
-            self.forget(self.next_expected, seq);
+            self.skip(seq, warm_up);
         }
         self.seen[word_of(seq)] |= bit_of(seq);
         self.next_expected = seq + 1;
@@ -112,7 +115,7 @@ impl SequenceTracker {
             _ => return self.record_each(first_seq, count, sent_ns, received_ns, warm_up),
         };
         if first_seq > self.next_expected {
-            self.forget(self.next_expected, first_seq);
+            self.skip(first_seq, warm_up);
         }
         self.remember(first_seq, after);
         self.next_expected = after;
@@ -134,7 +137,10 @@ impl SequenceTracker {
     pub fn counts(&self, sent: Option<u64>, dropped_by_socket: Option<u64>) -> DatagramCounts {
         // Without any sign of a warm-up, the measured numbers began at 0.
         let first = if self.has_warm_up { self.lowest_measured } else { 0 };
-        let expected = sent.unwrap_or(self.after_measured.saturating_sub(first));
+        let seen = self.after_measured.saturating_sub(first);
+        let expected = sent.unwrap_or(seen);
+        // The last ones that were sent, or all of them, may be one run more.
+        let is_cut = expected > seen || (self.received == 0 && expected > 0);
         DatagramCounts {
             sent,
             refused: None,
@@ -144,8 +150,16 @@ impl SequenceTracker {
             reordered: Some(self.reordered),
             late: Some(self.late),
             dropped_by_socket,
+            loss_events: Some(self.loss_events.saturating_add(u64::from(is_cut))),
             ..DatagramCounts::default()
         }
+    }
+
+    /// Runs of lost datagrams so far: missing numbers beside each other, with measured ones that arrived before and
+    /// behind them. It goes back where a missing datagram arrives after all.
+    #[inline]
+    pub fn loss_events(&self) -> u64 {
+        self.loss_events
     }
 
     /// One more than the greatest number seen, warm-up included: so many datagrams have been sent
@@ -199,11 +213,41 @@ impl SequenceTracker {
         if warm_up {
             return;
         }
+        self.fill(seq);
         self.lowest_measured = self.lowest_measured.min(seq);
         self.after_measured = self.after_measured.max(seq + 1);
         self.received += 1;
         self.reordered += 1;
         self.jitter.record(sent_ns, received_ns);
+    }
+
+    /// The numbers from the next expected one up to `seq`, not included, are missing so far.
+    #[cold]
+    fn skip(&mut self, seq: u64, warm_up: bool) {
+        // What is missing at the end of the warm-up belongs to neither part.
+        let is_measured = self.after_measured > 0 || !self.has_warm_up;
+        self.loss_events += u64::from(is_measured && !warm_up);
+        self.forget(self.next_expected, seq);
+    }
+
+    /// A missing number below the next expected one arrives after all: a run of missing ones ends with it, begins
+    /// behind it, or is it alone.
+    fn fill(&mut self, seq: u64) {
+        let is_missing = |tracker: &Self, seq: u64| tracker.seen[word_of(seq)] & bit_of(seq) == 0;
+        let first = if self.has_warm_up { self.lowest_measured } else { 0 };
+        if seq < first {
+            // The measured part begins earlier than it seemed.
+            self.loss_events += u64::from(is_missing(self, seq + 1));
+            return;
+        }
+        let in_window = seq > first && self.next_expected - (seq - 1) <= WINDOW_DATAGRAMS;
+        let is_after_missing = in_window && is_missing(self, seq - 1);
+        let is_before_missing = is_missing(self, seq + 1);
+        match (is_after_missing, is_before_missing) {
+            (true, true) => self.loss_events += 1,
+            (false, false) => self.loss_events = self.loss_events.saturating_sub(1),
+            _ => {}
+        }
     }
 
     /// Marks the numbers from `from` up to `to`, not included, as not seen.

@@ -24,6 +24,7 @@
 //! * [`comparison`] tells whether two ways to measure differ.
 //! * [`fairness`] compares flows.
 //! * [`random`] draws numbers that a seed repeats.
+//! * [`hunt`] searches for the highest rate that keeps limits.
 //! * [`dialect`] has what only another tool's test has.
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
@@ -50,6 +51,7 @@ pub mod datagram;
 pub mod dialect;
 pub mod fairness;
 pub mod histogram;
+pub mod hunt;
 pub mod link;
 pub mod matrix;
 pub mod media;

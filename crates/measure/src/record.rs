@@ -6,14 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hunt::TrialRecord;
 use crate::plan::{Plan, Workload};
 use crate::run::Run;
 use crate::sample::Sample;
 
 /// One record. `record` names its kind, and `version` is [`Record::VERSION`].
 ///
-/// Kinds of a measurement: `started`, `sample`, `finished` or `error` at last, and between them `queued`, `armed`
-/// and `note`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`, `refused`, `note`, `error`.
+/// Kinds of a measurement: `started`, `sample`, in a hunt `trial`, `finished` or `error` at last, and between them `queued`,
+/// `armed` and `note`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`, `refused`, `note`,
+/// `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
@@ -59,6 +61,13 @@ pub enum Record {
         run_id: String,
         /// What one end counted in it.
         sample: Box<Sample>,
+    },
+    /// A trial of a hunt is over.
+    Trial {
+        /// The format's version.
+        version: u32,
+        /// What it came to.
+        trial: Box<TrialRecord>,
     },
     /// The run is over.
     Finished {
@@ -176,11 +185,13 @@ impl Record {
 }
 
 /// The names of the kinds.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 12] = [
     "listening",
     "queued",
+    "armed",
     "started",
     "sample",
+    "trial",
     "finished",
     "error",
     "test_started",

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::{Dialect, DialectOptions};
+use crate::hunt::HuntRecord;
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
@@ -42,6 +43,9 @@ pub struct Run {
     /// Where a test was made several times (netperf `-i`): its iterations before the one of `samples` and `reports`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier_iterations: Vec<Iteration>,
+    /// Where a highest rate was searched: the trials and what was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunt: Option<Box<HuntRecord>>,
     /// Whether it can be trusted.
     pub status: Status,
 }

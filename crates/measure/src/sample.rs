@@ -247,6 +247,10 @@ pub struct DatagramCounts {
     /// Sent and never received, local socket drops included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
+    /// Runs of lost datagrams with numbers beside each other: one cause may lose many. In a sample those that ended
+    /// in its interval, of the measured part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_events: Option<u64>,
     /// Received again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicated: Option<u64>,
@@ -290,6 +294,7 @@ impl DatagramCounts {
             refused: add(self.refused, other.refused),
             received: add(self.received, other.received),
             lost: add(self.lost, other.lost),
+            loss_events: add(self.loss_events, other.loss_events),
             duplicated: add(self.duplicated, other.duplicated),
             reordered: add(self.reordered, other.reordered),
             late: add(self.late, other.late),

@@ -16,6 +16,7 @@ use crate::access::Access;
 use crate::event::{Cancel, Sink};
 use record::Record;
 pub use record::random_run_id;
+use session::KeptConversation;
 pub use start::LaterStart;
 
 /// Measures. Whatever happens, the answer is a document: a failure, too, is a [`Run`], and its
@@ -46,6 +47,28 @@ fn run_from(
     cancel: &Cancel,
 ) -> Run {
     let mut record = Record::new(plan);
-    let outcome = session::measure(plan, access, start, sink, cancel, &mut record);
+    let outcome = session::measure(plan, access, start, sink, cancel, (&mut record, None));
     record.into_run(outcome, sink, cancel)
+}
+
+/// A place at a server for one test after the other, on one control connection. A server that speaks version 1 of
+/// the protocol has a connection for each.
+#[derive(Default)]
+pub struct Lease {
+    kept: Option<KeptConversation>,
+}
+
+impl Lease {
+    /// A lease that begins with its first test.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Measures as [`run`] does. All plans of a lease have the same server.
+    pub fn run(&mut self, plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
+        let mut record = Record::new(plan);
+        let kept = Some(&mut self.kept);
+        let outcome = session::measure(plan, access, None, sink, cancel, (&mut record, kept));
+        record.into_run(outcome, sink, cancel)
+    }
 }

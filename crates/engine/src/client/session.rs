@@ -37,19 +37,41 @@ use crate::waker::Waker;
 /// the oldest that it hasn't answered, and soon has room.
 const PAUSES_MS: [u64; 4] = [50, 100, 200, 400];
 
-/// Measures; fills the record as far as it comes, also where it fails.
+/// A conversation that goes on after a test.
+pub(super) struct KeptConversation {
+    server: SocketAddr,
+    control: Conversation<Client, TlsChannel>,
+}
+
+impl KeptConversation {
+    /// Takes what came since the last test: answers to pings, or the end.
+    fn if_it_goes_on(mut self) -> Option<Self> {
+        let _told = self.control.pump();
+        (self.control.machine.stage() == Stage::Delivering).then_some(self)
+    }
+}
+
+/// Measures; fills the record as far as it comes, also where it fails. With a place for it, the conversation goes on
+/// from the test before, and is kept for the next.
 pub(super) fn measure(
     plan: &Plan,
     access: &Access,
     start: Option<&LaterStart>,
     sink: &Sink,
     cancel: &Cancel,
-    record: &mut Record,
+    (record, mut place): (&mut Record, Option<&mut Option<KeptConversation>>),
 ) -> Result<(), Error> {
     plan.check().map_err(|error| Error::Plan(error.to_string()))?;
     check_binds(plan)?;
     check_source_ports(plan)?;
     raise_open_files_limit();
+    // One that has ended meanwhile is begun anew.
+    let kept = place.as_mut().and_then(|place| place.take()?.if_it_goes_on());
+    if let Some(kept) = kept {
+        let mut session = NativeClientTest::again(plan, sink, cancel, record, kept)?;
+        let outcome = session.converse();
+        return session.close(outcome, access, place);
+    }
     let (mut pauses_ms, mut trusted) = (PAUSES_MS.into_iter(), None);
     loop {
         let (server, mut channel) = dial(plan, access.authority.as_ref(), cancel)?;
@@ -57,15 +79,14 @@ pub(super) fn measure(
             Greeting::CutOff(error) => error,
             Greeting::Done => {
                 check_key(&channel, access, &mut trusted)?;
-                let mut session =
-                    NativeClientTest::new(plan, access, sink, cancel, record, server, channel)?;
+                let config = client_config(plan, access, &channel, place.is_some())?;
+                let control = Conversation::new(Client::new(config, now()), channel);
+                let kept = KeptConversation { server, control };
+                let mut session = NativeClientTest::new(plan, sink, cancel, record, kept)?;
                 session.later_start = start;
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
-                    outcome => {
-                        session.record.draft.notes.extend(access.doubt.clone());
-                        return session.close(outcome);
-                    }
+                    outcome => return session.close(outcome, access, place),
                 }
             }
         };
@@ -75,6 +96,31 @@ pub(super) fn measure(
             return Err(Error::Interrupted);
         }
     }
+}
+
+/// What the client says of itself and asks for.
+fn client_config(
+    plan: &Plan,
+    access: &Access,
+    channel: &TlsChannel,
+    stays: bool,
+) -> Result<ClientConfig, Error> {
+    let proof = match &access.shared_key {
+        Some(key) => Some(proof(channel.session(), key)?),
+        None => None,
+    };
+    Ok(ClientConfig {
+        software: format!("linerate {}", env!("CARGO_PKG_VERSION")),
+        proof,
+        plan: workload_document(plan)?,
+        exclusive: plan.exclusive,
+        stays,
+    })
+}
+
+fn workload_document(plan: &Plan) -> Result<String, Error> {
+    serde_json::to_string(&plan.workload)
+        .map_err(|error| Error::Plan(format!("the plan can't be written as JSON: {error}")))
 }
 
 /// Asks whether the server's key is trusted, once for each that is shown.
@@ -133,32 +179,18 @@ pub(super) struct Progress {
 impl<'a> NativeClientTest<'a> {
     fn new(
         plan: &'a Plan,
-        access: &Access,
         sink: &'a Sink,
         cancel: &'a Cancel,
         record: &'a mut Record,
-        server: SocketAddr,
-        channel: TlsChannel,
+        KeptConversation { server, control }: KeptConversation,
     ) -> Result<Self, Error> {
-        let proof = match &access.shared_key {
-            Some(key) => Some(proof(channel.session(), key)?),
-            None => None,
-        };
-        let workload = serde_json::to_string(&plan.workload)
-            .map_err(|error| Error::Plan(format!("the plan can't be written as JSON: {error}")))?;
-        let config = ClientConfig {
-            software: format!("linerate {}", env!("CARGO_PKG_VERSION")),
-            proof,
-            plan: workload,
-            exclusive: plan.exclusive,
-        };
         Ok(Self {
             plan,
             sink,
             cancel,
             record,
             server,
-            control: Conversation::new(Client::new(config, now()), channel),
+            control,
             waker: Arc::new(Waker::new()?),
             load: None,
             opener: None,
@@ -171,6 +203,18 @@ impl<'a> NativeClientTest<'a> {
             result: None,
             ended_ns: None,
         })
+    }
+
+    /// Another test of a conversation that goes on.
+    fn again(
+        plan: &'a Plan,
+        sink: &'a Sink,
+        cancel: &'a Cancel,
+        record: &'a mut Record,
+        mut kept: KeptConversation,
+    ) -> Result<Self, Error> {
+        kept.control.machine.ask(workload_document(plan)?, plan.exclusive);
+        Self::new(plan, sink, cancel, record, kept)
     }
 
     fn converse(&mut self) -> Result<(), Error> {
@@ -347,8 +391,14 @@ impl<'a> NativeClientTest<'a> {
         Error::Peer(format!("the measurement against {} failed: {fault}", self.server))
     }
 
-    /// Ends the load and keeps what was counted, whatever the outcome.
-    fn close(mut self, outcome: Result<(), Error>) -> Result<(), Error> {
+    /// Ends the load and keeps what was counted, whatever the outcome, and the conversation where it goes on.
+    fn close(
+        mut self,
+        outcome: Result<(), Error>,
+        access: &Access,
+        place: Option<&mut Option<KeptConversation>>,
+    ) -> Result<(), Error> {
+        self.record.draft.notes.extend(access.doubt.clone());
         if let Some(load) = self.load.take()
             && load.is_open()
         {
@@ -365,7 +415,12 @@ impl<'a> NativeClientTest<'a> {
                 self.progress.samples_left_out
             ));
         }
-        self.control.close(0);
+        match place {
+            Some(place) if self.control.machine.stage() == Stage::Delivering => {
+                *place = Some(KeptConversation { server: self.server, control: self.control });
+            }
+            _ => self.control.close(0),
+        }
         outcome
     }
 }

@@ -209,6 +209,7 @@ fn totals(since: &Counts, frames: Option<[u64; 4]>) -> Sample {
             received: (received > 0).then_some(received),
             // As far as the numbers that have come tell; the report has the exact count.
             lost: (expected > 0).then(|| expected.saturating_sub(received)),
+            loss_events: (expected > 0).then_some(since.loss_events),
             frames: frames.map(|frames| frame_counts(frames, sent > 0, received > 0)),
             ..DatagramCounts::default()
         }),

@@ -65,8 +65,10 @@ impl Lifetime {
     }
 
     /// Why no further test begins, where the server has had the only one that it takes.
-    pub(super) fn takes_no_more(&self, tests_run: bool) -> Option<&'static str> {
-        (self.one_off && (tests_run || self.served.is_some()))
+    pub(super) fn takes_no_more(&self, tests_run: bool, number: usize) -> Option<&'static str> {
+        // A client that stays may have several, one after the other.
+        let is_other = self.served.is_some_and(|served| served != number);
+        (self.one_off && (tests_run || is_other))
             .then_some("this server takes one test and ends then (serve --one-off)")
     }
 

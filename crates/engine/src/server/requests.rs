@@ -73,7 +73,7 @@ impl NativeAcceptor {
                 Ok(()) => Ok(workload),
                 Err(error) => Err(error.to_string()),
             });
-        let verdict = match (&parsed, self.lifetime.takes_no_more(!self.tests.is_empty())) {
+        let verdict = match (&parsed, self.lifetime.takes_no_more(!self.tests.is_empty(), number)) {
             (Err(why), _) => Verdict::Refused(RefusalCause::Plan, why.clone()),
             (Ok(_), Some(why)) => Verdict::Refused(RefusalCause::Busy, why.to_owned()),
             (Ok(workload), None) => self.admission.handle_request(number, workload, exclusive),

@@ -129,7 +129,7 @@ pub struct LifeArgs {
     pub hold: Option<u64>,
 }
 
-fn hidden(flag: Arg) -> Arg {
+pub(super) fn hidden(flag: Arg) -> Arg {
     flag.hide(true)
 }
 

@@ -4,6 +4,7 @@
 
 mod compare;
 mod connect;
+mod hunt;
 mod identity;
 mod kubernetes;
 mod link;
@@ -18,6 +19,7 @@ pub mod values;
 
 pub use compare::CompareArgs;
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
+pub use hunt::HuntArgs;
 pub use identity::IdentityArgs;
 pub use kubernetes::{
     CheckArgs, CleanArgs, ImageArgs, KubernetesArgs, KubernetesCommand, ManifestArgs,
@@ -53,6 +55,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate media HOST --down                     video from HOST: frames late and lost
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
+  linerate hunt HOST                             the UDP rate at which loss begins
   linerate compare 'stream HOST' 'stream HOST --tls'     which is faster, in pairs of runs
   linerate matrix plan.toml                      many measurements, on many hosts
   linerate link --profile geo                    a satellite link between two namespaces
@@ -101,6 +104,8 @@ pub enum Command {
     Rr(RrArgs),
     /// Measure connections with a server: how many per second, and how long each takes
     Connect(ConnectRateArgs),
+    /// Search the highest rate that keeps limits on loss or latency
+    Hunt(HuntArgs),
     /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
     /// Compare two commands in pairs of runs, or two files of stored runs

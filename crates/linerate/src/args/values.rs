@@ -1,6 +1,7 @@
 //! Text to number, for flags: the grammar is [`linerate_measure::units`]'s; here a value also has
 //! to fit the type it goes into. What a value may be beyond that is the plan's to check.
 
+use linerate_measure::hunt::LatencyLimit;
 use linerate_measure::plan::{LocalAddress, parse_port};
 use linerate_measure::step::Size;
 use linerate_measure::{Pacing, units};
@@ -97,6 +98,38 @@ pub fn per_second(text: &str) -> Result<f64, String> {
         return Ok(number);
     }
     count(plain).map(|number| number as f64)
+}
+
+/// A share from a percentage, with or without its sign: `0.1%` is 0.001.
+///
+/// # Errors
+/// Where it is no decimal number from 0 to 100.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let digits = text.strip_suffix('%').unwrap_or(text).trim_end();
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    match digits.parse::<f64>() {
+        Ok(percent) if is_plain && percent <= 100.0 => Ok(percent / 100.0),
+        _ => Err(format!("'{text}' is no percentage: give a number from 0 to 100, such as 0.1%")),
+    }
+}
+
+/// A percentile of latency and its bound: `p99=1ms`.
+///
+/// # Errors
+/// Where it is no percentile between 0 and 100, or the time isn't of the grammar.
+pub fn latency_limit(text: &str) -> Result<LatencyLimit, String> {
+    let wrong = || {
+        format!(
+            "'{text}' is no limit: give a percentile between 0 and 100 and a time, such as p99=1ms"
+        )
+    };
+    let (name, bound) = text.split_once('=').ok_or_else(wrong)?;
+    let digits = name.strip_prefix('p').ok_or_else(wrong)?;
+    let percentile = percent(digits).map_err(|_| wrong())? * 100.0;
+    if digits.ends_with('%') || percentile <= 0.0 || percentile >= 100.0 {
+        return Err(wrong());
+    }
+    Ok(LatencyLimit { percentile, bound_ns: duration(bound)? })
 }
 
 /// Two ports, the lower first.
@@ -233,6 +266,20 @@ mod tests {
         assert_eq!(fingerprint(&plain).unwrap(), plain);
         for text in ["", "0123", &"g".repeat(64), &"0".repeat(65)] {
             assert!(fingerprint(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentages_are_0_to_100_and_percentiles_between_them() {
+        assert_eq!(percent("0.1%"), Ok(0.001));
+        assert_eq!(percent("100"), Ok(1.0));
+        for text in ["", "%", "-1", "101%", "1e1", "NaN", "inf", "1.1.1"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+        let limit = latency_limit("p99.9=1ms").unwrap();
+        assert!((limit.percentile - 99.9).abs() < 1e-9 && limit.bound_ns == 1_000_000);
+        for text in ["", "p99", "99=1ms", "p0=1ms", "p100=1ms", "p99%=1ms", "p99=", "pNaN=1s"] {
+            assert!(latency_limit(text).is_err(), "{text}");
         }
     }
 

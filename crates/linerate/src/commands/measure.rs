@@ -26,7 +26,7 @@ const INSECURE: &str = "INSECURE (--insecure): the server's key was not checked,
 
 /// What a client was given beside its plan.
 #[derive(Clone)]
-struct Keys {
+pub(super) struct Keys {
     shared: Option<SharedKey>,
     authority: Option<Authority>,
 }
@@ -85,15 +85,7 @@ fn measure_all(
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
-    let (key, ca) = (given.key.clone(), given.ca.clone());
-    let keys = await_file(cancel, move || {
-        let shared = key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
-        let authority = ca.as_deref().map(read_authority).transpose().map_err(Failure::here)?;
-        Ok(Keys { shared, authority })
-    })?;
-    if given.insecure {
-        narrate(&format!("linerate: {INSECURE}\n"));
-    }
+    let keys = read_keys(given, cancel)?;
     let destination = open_destination(output.output.as_deref(), cancel)?;
     let mut reporter = Reporter::for_flags(output, plans.len(), destination, cancel);
     let mut exit_code = exit::VALID;
@@ -112,6 +104,33 @@ fn measure_all(
     Ok(exit_code)
 }
 
+/// Reads the files of keys that the flags name, and says where none is checked.
+pub(super) fn read_keys(given: &KeyArgs, cancel: &Cancel) -> Result<Keys, Failure> {
+    let (key, ca) = (given.key.clone(), given.ca.clone());
+    let keys = await_file(cancel, move || {
+        let shared = key.as_deref().map(read_shared_key).transpose().map_err(Failure::here)?;
+        let authority = ca.as_deref().map(read_authority).transpose().map_err(Failure::here)?;
+        Ok(Keys { shared, authority })
+    })?;
+    if given.insecure {
+        narrate(&format!("linerate: {INSECURE}\n"));
+    }
+    Ok(keys)
+}
+
+/// Whom the client of a plan trusts, and what it shows.
+pub(super) fn access_of(plan: &Plan, given: &KeyArgs, keys: &Keys, sink: &Sink) -> Access {
+    let trust: Trust = match &given.server_key {
+        Some(pinned) => trust_only(pinned.clone()),
+        // Whose it is was asked before, or not at all.
+        None if keys.authority.is_some() || given.insecure => Box::new(|_| Ok(())),
+        None => trust_on_first_use(&plan.host, plan.port, sink.clone()),
+    };
+    let doubt = given.insecure.then(|| INSECURE.to_owned());
+    let Keys { shared, authority } = keys.clone();
+    Access { trust, authority, doubt, shared_key: shared }
+}
+
 fn has_same_server(one: &Plan, other: &Plan) -> bool {
     (&one.host, one.port) == (&other.host, other.port)
 }
@@ -125,15 +144,7 @@ fn measure_one(
     cancel: &Cancel,
 ) -> Run {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
-    let trust: Trust = match &given.server_key {
-        Some(pinned) => trust_only(pinned.clone()),
-        // Whose it is was asked before, or not at all.
-        None if keys.authority.is_some() || given.insecure => Box::new(|_| Ok(())),
-        None => trust_on_first_use(&plan.host, plan.port, sink.clone()),
-    };
-    let doubt = given.insecure.then(|| INSECURE.to_owned());
-    let Keys { shared, authority } = keys.clone();
-    let access = Access { trust, authority, doubt, shared_key: shared };
+    let access = access_of(plan, given, keys, &sink);
     let (run, dropped) = thread::scope(|scope| {
         let listener = &mut *reporter;
         listener.begin(plan);

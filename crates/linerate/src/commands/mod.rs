@@ -5,6 +5,7 @@ mod compare;
 mod dry_run;
 mod generate;
 mod help;
+mod hunt;
 mod kubernetes;
 mod link;
 mod man_pages;
@@ -123,6 +124,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             let plans = plans_from_connect(args).map_err(Failure::from);
             measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
+        Command::Hunt(args) => hunt::hunt(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Compare(args) => compare::compare(args, cancel),
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),

@@ -12,6 +12,7 @@ fn help_of_each_command() {
         "media",
         "rr",
         "connect",
+        "hunt",
         "run",
         "compare",
         "link",
@@ -33,7 +34,7 @@ fn help_of_each_command() {
 #[test]
 fn short_help_fits_a_screen_and_points_to_the_whole() {
     let home = tempfile::tempdir().unwrap();
-    for name in ["stream", "media", "rr", "connect", "serve", "link", "proxy"] {
+    for name in ["stream", "media", "rr", "connect", "hunt", "serve", "link", "proxy"] {
         let output = command(home.path(), &format!("{name} -h")).env("COLUMNS", "80").output();
         let short = String::from_utf8(output.unwrap().stdout).unwrap();
         let rows = short.lines().count();

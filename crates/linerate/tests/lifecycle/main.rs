@@ -25,6 +25,7 @@ mod ends;
 mod exact;
 mod foreign_servers;
 mod front;
+mod hunt;
 mod idle_connections;
 mod interruption;
 mod keys;

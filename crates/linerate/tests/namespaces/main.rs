@@ -29,6 +29,7 @@ mod first_windows;
 mod fragments;
 mod gone;
 mod host_figures;
+mod hunt;
 mod lengths;
 mod link;
 mod link_local;

@@ -184,6 +184,7 @@ fn run(workload: Workload, samples: Vec<Sample>, summary: Summary, reports: Vec<
         summary,
         reports,
         earlier_iterations: Vec::new(),
+        hunt: None,
         status: Status {
             outcome: Outcome::Complete,
             exit_code: 0,

@@ -61,6 +61,7 @@ const WIDE: &[Exception] = &[
     ("engine", "Ending", 15, FORMAT),
     ("engine", "FramedEndpoint", 16, STATE),
     ("linerate", "ServeArgs", 16, OPTIONS),
+    ("linerate", "HuntArgs", 16, OPTIONS),
     ("measure", "EndReport", 18, FORMAT),
     ("engine", "AcceptLoop", 15, STATE),
     ("engine", "NativeClientTest", 14, STATE),
@@ -89,6 +90,7 @@ const WIDE: &[Exception] = &[
     ("wire", "Layout", 13, FORMAT),
     ("wire", "Results", 13, FORMAT),
     ("measure", "TcpStatus", 13, FORMAT),
+    ("measure", "Run", 13, FORMAT),
     ("wire", "Setup", 13, FORMAT),
 ];
 

@@ -80,6 +80,7 @@ fn in_order_is_only_received() {
             refused: None,
             received: Some(200_000),
             lost: Some(10),
+            loss_events: Some(1),
             duplicated: Some(0),
             reordered: Some(0),
             late: Some(0),
@@ -152,6 +153,41 @@ fn jitter_converges_to_a_steady_change() {
     assert!((tracker.jitter_ns().unwrap() - 1000.0).abs() < 0.1);
 }
 
+#[test]
+fn loss_events_are_runs_of_lost_numbers() {
+    let events =
+        |numbers: &[u64], sent| tracker_of(numbers.iter().copied()).counts(sent, None).loss_events;
+    assert_eq!(events(&[0, 1, 2, 3], Some(4)), Some(0));
+    assert_eq!(events(&[0, 1, 5, 6, 8], Some(9)), Some(2));
+    // The first, and the last.
+    assert_eq!(events(&[2, 3], Some(9)), Some(2));
+    assert_eq!(events(&[], Some(9)), Some(1));
+    assert_eq!(events(&[], None), Some(0));
+    // What comes late splits a run, shortens it, or ends it.
+    assert_eq!(events(&[0, 6, 3], None), Some(2));
+    assert_eq!(events(&[0, 6, 1], None), Some(1));
+    assert_eq!(events(&[0, 6, 5], None), Some(1));
+    assert_eq!(events(&[0, 6, 5, 1, 3, 2, 4], None), Some(0));
+}
+
+#[test]
+fn loss_events_of_the_warm_up_are_left_out() {
+    let mut tracker = SequenceTracker::new();
+    tracker.expect_warm_up();
+    [0, 3, 9].iter().for_each(|seq| tracker.record(*seq, 0, 0, true));
+    assert_eq!(tracker.loss_events(), 0);
+    // Between the parts.
+    tracker.record(12, 0, 0, false);
+    assert_eq!(tracker.loss_events(), 0);
+    tracker.record(14, 0, 0, false);
+    assert_eq!(tracker.loss_events(), 1);
+    // The measured part began earlier, with a gap behind it.
+    tracker.record(10, 0, 0, false);
+    assert_eq!(tracker.loss_events(), 2);
+    tracker.record_run(20, 5, 0, 0, false);
+    assert_eq!(tracker.loss_events(), 3);
+}
+
 /// Mostly in order, with gaps, repeats, steps back and the odd jump.
 fn steps() -> impl Strategy<Value = Vec<(i64, u64, u64, bool)>> {
     let step = prop_oneof![
@@ -204,6 +240,34 @@ proptest! {
         let numbers = kept.iter().enumerate().filter(|(_, kept)| **kept).map(|(seq, _)| seq as u64);
         let counts = tracker_of(numbers).counts(Some(kept.len() as u64), None);
         prop_assert_eq!(counts.received.unwrap() + counts.lost.unwrap(), kept.len() as u64);
+    }
+}
+
+proptest! {
+    /// However datagrams are swapped on the way, the runs at the end are those of the set that arrived.
+    #[test]
+    fn loss_events_depend_on_what_arrived_and_not_on_the_order(
+        kept in proptest::collection::vec(proptest::bool::weighted(0.7), 1..400),
+        swaps in proptest::collection::vec((any::<usize>(), any::<usize>()), 0..50),
+        warm_up in 0..50_u64,
+    ) {
+        let mut numbers: Vec<u64> =
+            (0..kept.len() as u64).filter(|&seq| kept[seq as usize]).collect();
+        let count = numbers.len().max(1);
+        for (a, b) in swaps.into_iter().filter(|_| count > 1) {
+            numbers.swap(a % count, b % count);
+        }
+        let mut tracker = SequenceTracker::new();
+        if warm_up > 0 {
+            tracker.expect_warm_up();
+        }
+        numbers.iter().for_each(|&seq| tracker.record(seq, 0, 0, seq < warm_up));
+        let first = numbers.iter().copied().filter(|&seq| seq >= warm_up).min();
+        let first = if warm_up > 0 { first.unwrap_or(u64::MAX) } else { 0 };
+        let after = numbers.iter().copied().filter(|&seq| seq >= warm_up).max().map_or(0, |seq| seq + 1);
+        let lost = |seq: u64| (first..after).contains(&seq) && !kept[seq as usize];
+        let events = (first..after).filter(|&seq| lost(seq) && !(seq > 0 && lost(seq - 1))).count();
+        prop_assert_eq!(tracker.loss_events(), events as u64);
     }
 }
 

@@ -128,6 +128,7 @@ impl Draft {
             summary,
             reports: self.client.into_iter().chain(self.server).collect(),
             earlier_iterations: self.earlier_iterations,
+            hunt: None,
             status: Status { outcome, exit_code, message, unmet, notes },
         }
     }

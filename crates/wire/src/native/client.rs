@@ -12,7 +12,7 @@ use super::message::{
 };
 use super::outbox::{Outbox, clip};
 use super::silence::Silence;
-use super::{Fault, Stage, VERSION};
+use super::{Fault, SEVERAL_TESTS_VERSION, Stage, VERSIONS};
 use crate::machine::{Machine, Now, Sign};
 
 mod event;
@@ -43,8 +43,7 @@ pub const RESULT_NS: u64 = 30_000_000_000;
 pub struct Client {
     /// What to ask for, once welcome.
     request: Option<Request>,
-    /// Whether the request is to measure alone: only then may the server have it wait.
-    exclusive: bool,
+    wishes: Wishes,
     stage: Stage,
     inbox: Inbox,
     outbox: Outbox,
@@ -61,11 +60,20 @@ pub struct Client {
     place: Option<u32>,
 }
 
+/// What a client wants beside its test.
+#[derive(Clone, Copy, Debug)]
+struct Wishes {
+    /// Whether the request is to measure alone: only then may the server have it wait.
+    exclusive: bool,
+    /// Whether the conversation goes on after a result.
+    stays: bool,
+}
+
 impl Client {
     /// A client that has just connected. Its greeting waits to be written.
     pub fn new(config: ClientConfig, now: Now) -> Self {
         let mut client = Self {
-            exclusive: config.exclusive,
+            wishes: Wishes { exclusive: config.exclusive, stays: config.stays },
             request: Some(Request { plan: config.plan, exclusive: config.exclusive }),
             stage: Stage::Greeting,
             inbox: Inbox::new(TO_CLIENT_LIMIT_BYTES),
@@ -80,7 +88,7 @@ impl Client {
             place: None,
         };
         client.say(ClientMessage::Hello(ClientHello {
-            versions: vec![VERSION],
+            versions: VERSIONS.to_vec(),
             software: clip(&config.software, MAX_SOFTWARE_BYTES),
             proof: config.proof.map(|proof| render_hex(&proof)),
         }));
@@ -102,6 +110,15 @@ impl Client {
         let wait_ns = at_utc_ns.map_or(0, |at| at.saturating_sub(self.now.utc_ns).max(0));
         self.start_wait_ns = wait_ns.unsigned_abs();
         self.say(ClientMessage::Start(Start { at_utc_ns }));
+    }
+
+    /// Asks for another test. Does nothing unless the result of one has come and the conversation goes on.
+    pub fn ask(&mut self, plan: String, exclusive: bool) {
+        if self.stage == Stage::Delivering {
+            (self.wishes.exclusive, self.place, self.start_wait_ns) = (exclusive, None, 0);
+            self.enter(Stage::Asking);
+            self.say(ClientMessage::Request(Request { plan, exclusive }));
+        }
     }
 
     /// Tells the server how many datagrams this end has sent, so that it knows where a flow ends
@@ -138,7 +155,7 @@ impl Client {
                 self.events.push_back(ClientEvent::Refused { cause, text });
             }
             (Stage::Greeting, ServerMessage::Hello(hello)) => self.handle_hello(hello),
-            (Stage::Asking, ServerMessage::Queued(_)) if !self.exclusive => {
+            (Stage::Asking, ServerMessage::Queued(_)) if !self.wishes.exclusive => {
                 let text = "the server queued a test that isn't exclusive";
                 self.fail(Fault::Protocol(text.to_owned()));
             }
@@ -164,7 +181,7 @@ impl Client {
                 self.events.push_back(ClientEvent::PeerSent(sent.datagrams));
             }
             (Stage::Running | Stage::Finishing, ServerMessage::Result(result)) => {
-                self.enter(Stage::Over);
+                self.enter(if self.wishes.stays { Stage::Delivering } else { Stage::Over });
                 self.events.push_back(ClientEvent::Result(result.report));
             }
             (stage, message) => self.fail(out_of_order(message.kind(), stage)),
@@ -172,9 +189,10 @@ impl Client {
     }
 
     fn handle_hello(&mut self, hello: ServerHello) {
-        if hello.version != VERSION {
+        if !VERSIONS.contains(&hello.version) {
             return self.fail(Fault::Version { theirs: hello.version });
         }
+        self.wishes.stays &= hello.version >= SEVERAL_TESTS_VERSION;
         self.enter(Stage::Asking);
         let (version, software) = (hello.version, hello.software);
         self.events.push_back(ClientEvent::Welcomed { version, software });

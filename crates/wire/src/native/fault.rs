@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::VERSION;
+use super::VERSIONS;
 
 /// Why a conversation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +14,9 @@ pub enum Fault {
         seen: String,
     },
     /// The server answered in a version that was not offered.
-    #[error("the other end speaks version {theirs} of the protocol, this one version {VERSION}")]
+    #[error(
+        "the other end speaks version {theirs} of the protocol, this one versions {VERSIONS:?}"
+    )]
     Version {
         /// The version that it named.
         theirs: u16,

@@ -28,8 +28,14 @@ mod silence;
 
 pub use fault::{Fault, Stage};
 
-/// The version of the protocol that this module speaks.
-pub const VERSION: u16 = 1;
+/// The newest version of the protocol that this module speaks.
+pub const VERSION: u16 = SEVERAL_TESTS_VERSION;
+
+/// All versions that it speaks.
+pub const VERSIONS: [u16; 2] = [1, SEVERAL_TESTS_VERSION];
+
+/// From this version on a client may ask for another test when it has the result of one.
+pub const SEVERAL_TESTS_VERSION: u16 = 2;
 
 /// Bytes of a token: what a data connection or a UDP flow shows to belong to a test.
 pub const TOKEN_BYTES: usize = 16;

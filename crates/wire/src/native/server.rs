@@ -13,7 +13,7 @@ use super::message::{
 };
 use super::outbox::{Outbox, clip};
 use super::silence::Silence;
-use super::{Fault, Stage, TOKEN_BYTES, VERSION};
+use super::{Fault, SEVERAL_TESTS_VERSION, Stage, TOKEN_BYTES};
 use crate::machine::{Machine, Now, Sign};
 
 mod event;
@@ -45,8 +45,7 @@ pub const MAX_UNSENT_BYTES: usize = 1024 * 1024;
 pub struct Server {
     config: ServerConfig,
     stage: Stage,
-    /// Whether the client has made its request.
-    asked: bool,
+    greeted: Greeted,
     inbox: Inbox,
     outbox: Outbox,
     events: VecDeque<ServerEvent>,
@@ -65,13 +64,22 @@ pub struct Server {
     dropped_samples: u64,
 }
 
+/// What the client has said of itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Greeted {
+    /// The version that both speak; 0: it has not greeted.
+    version: u16,
+    /// Whether it has made its request.
+    asked: bool,
+}
+
 impl Server {
     /// A server that has just accepted a connection.
     pub fn new(config: ServerConfig, now: Now) -> Self {
         Self {
             config,
             stage: Stage::Greeting,
-            asked: false,
+            greeted: Greeted::default(),
             inbox: Inbox::new(TO_SERVER_LIMIT_BYTES),
             outbox: Outbox::new(TO_CLIENT_LIMIT_BYTES),
             events: VecDeque::new(),
@@ -98,7 +106,7 @@ impl Server {
 
     /// Admits the client's test. Does nothing unless a request waits for an answer.
     pub fn admit(&mut self, run_id: [u8; 16], token: [u8; TOKEN_BYTES], host: &str) {
-        if self.stage == Stage::Asking && self.asked {
+        if self.stage == Stage::Asking && self.greeted.asked {
             self.stage = Stage::Admitted;
             self.say(ServerMessage::Admitted(Admitted {
                 run_id: render_hex(&run_id),
@@ -112,7 +120,10 @@ impl Server {
     /// Does nothing unless a request waits for an answer.
     pub fn queue(&mut self, place: u32) {
         let place = place.max(1);
-        if self.stage == Stage::Asking && self.asked && self.place.replace(place) != Some(place) {
+        if self.stage == Stage::Asking
+            && self.greeted.asked
+            && self.place.replace(place) != Some(place)
+        {
             self.say_place();
         }
     }
@@ -190,8 +201,8 @@ impl Server {
         match (self.stage, message) {
             (Stage::Greeting, ClientMessage::Hello(hello)) => self.handle_hello(&hello),
             (stage, ClientMessage::Ping(ping)) if stage >= Stage::Asking => self.answer(ping),
-            (Stage::Asking, ClientMessage::Request(request)) if !self.asked => {
-                self.asked = true;
+            (Stage::Asking, ClientMessage::Request(request)) if !self.greeted.asked => {
+                self.greeted.asked = true;
                 let (plan, exclusive) = (request.plan, request.exclusive);
                 self.events.push_back(ServerEvent::Request { plan, exclusive });
             }
@@ -210,6 +221,14 @@ impl Server {
                 self.stage = Stage::Over;
                 self.events.push_back(ServerEvent::Finish);
             }
+            (Stage::Delivering, ClientMessage::Request(request))
+                if self.greeted.version >= SEVERAL_TESTS_VERSION && self.handed_over =>
+            {
+                self.stage = Stage::Asking;
+                (self.handed_over, self.place) = (false, None);
+                let (plan, exclusive) = (request.plan, request.exclusive);
+                self.events.push_back(ServerEvent::Request { plan, exclusive });
+            }
             // The result crossed what the client said last.
             (Stage::Delivering, ClientMessage::Sent(_) | ClientMessage::Finish) => {}
             (stage, message) => self.fail_aloud(out_of_order(message.kind(), stage)),
@@ -218,14 +237,17 @@ impl Server {
 
     fn handle_hello(&mut self, hello: &ClientHello) {
         let checked = check_greeting(hello, self.config.expected_proof.as_ref());
-        if let Err((cause, text)) = checked {
-            self.refuse(cause, &text);
-            self.events.push_back(ServerEvent::TurnedAway { cause });
-            return;
-        }
+        self.greeted.version = match checked {
+            Ok(version) => version,
+            Err((cause, text)) => {
+                self.refuse(cause, &text);
+                self.events.push_back(ServerEvent::TurnedAway { cause });
+                return;
+            }
+        };
         self.stage = Stage::Asking;
         self.say(ServerMessage::Hello(ServerHello {
-            version: VERSION,
+            version: self.greeted.version,
             software: clip(&self.config.software, MAX_SOFTWARE_BYTES),
             key_required: self.config.expected_proof.is_some(),
         }));
@@ -252,7 +274,7 @@ impl Server {
     /// When, as things stand, the client has lost its lease, and how.
     fn deadline(&self) -> (u64, Fault) {
         let stage = self.stage;
-        if !self.asked {
+        if !self.greeted.asked {
             let after_ns = REQUEST_NS;
             let deadline_ns = self.connected_ns.saturating_add(after_ns);
             return (deadline_ns, Fault::Silent { after_ns, stage });

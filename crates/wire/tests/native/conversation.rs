@@ -17,7 +17,7 @@ fn goes_from_greeting_to_result() {
     let events = without_clock(&pair.client_events);
     let software = "linerate serve test".to_owned();
     let (run_id, host) = ("cd".repeat(16), "{\"a\":\"host\"}".to_owned());
-    assert_eq!(events[0], ClientEvent::Welcomed { version: 1, software });
+    assert_eq!(events[0], ClientEvent::Welcomed { version: 2, software });
     assert_eq!(events[1], ClientEvent::Queued { place: 2 });
     assert_eq!(events[2], ClientEvent::Queued { place: 1 });
     assert_eq!(events[3], ClientEvent::Admitted { run_id, token: TOKEN, host });

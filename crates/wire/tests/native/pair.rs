@@ -56,6 +56,7 @@ pub(crate) fn client_config() -> ClientConfig {
         proof: Some([7; 32]),
         plan: "{\"a\":\"plan\"}".to_owned(),
         exclusive: true,
+        stays: false,
     }
 }
 

@@ -71,7 +71,7 @@ fn a_key_that_nobody_asks_for_is_no_harm() {
 #[test]
 fn a_client_of_other_versions_is_told_both() {
     let mut server = Server::new(server_config(), now(0));
-    server.handle_bytes(now(0), &say(r#"{"kind":"hello","versions":[2,3],"software":"x"}"#));
+    server.handle_bytes(now(0), &say(r#"{"kind":"hello","versions":[3,4],"software":"x"}"#));
     let cause = RefusalCause::Version;
     assert_eq!(server.poll_event(), Some(ServerEvent::TurnedAway { cause }));
     assert!(server.is_over());
@@ -81,7 +81,7 @@ fn a_client_of_other_versions_is_told_both() {
     else {
         panic!("not refused")
     };
-    assert!(text.contains("version 1") && text.contains("2, 3"), "{text}");
+    assert!(text.contains("versions 1, 2") && text.contains("3, 4"), "{text}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_client_that_speaks_more_versions_is_welcome() {
     server.handle_bytes(now(0), &say(r#"{"kind":"hello","versions":[3,1,2],"software":"x"}"#));
     assert!(!server.is_over());
     let hello = String::from_utf8(server.poll_message().unwrap()).unwrap();
-    assert!(hello.contains("\"version\":1"), "{hello}");
+    assert!(hello.contains("\"version\":2"), "{hello}");
 }
 
 #[test]
@@ -198,4 +198,79 @@ fn a_document_that_fits_no_message_fails_here_and_not_there() {
     carry(&mut client, &mut server);
     let failed = client.poll_event();
     assert!(matches!(failed, Some(ClientEvent::Failed(Fault::Reported(_)))), "{failed:?}");
+}
+
+/// Takes a client and a server through a test to its result.
+fn through_a_test(client: &mut Client, server: &mut Server) {
+    carry(client, server);
+    server.admit([0xcd; 16], [0xab; 16], "{}");
+    server.ready();
+    carry(client, server);
+    client.start(None);
+    carry(client, server);
+    server.started(0);
+    carry(client, server);
+    client.finish();
+    carry(client, server);
+    server.result("{}".to_owned());
+    carry(client, server);
+}
+
+fn results(client: &mut Client) -> usize {
+    let events = std::iter::from_fn(|| client.poll_event());
+    events.filter(|event| matches!(event, ClientEvent::Result(_))).count()
+}
+
+#[test]
+fn a_client_that_stays_has_one_test_after_the_other() {
+    let mut client = Client::new(ClientConfig { stays: true, ..client_config() }, now(0));
+    let mut server = Server::new(ServerConfig { expected_proof: None, ..server_config() }, now(0));
+    for number in 0..5 {
+        client.ask("{\"a\":\"next\"}".to_owned(), false);
+        through_a_test(&mut client, &mut server);
+        assert_eq!(results(&mut client), 1, "{number}");
+        assert_eq!((client.stage(), server.stage()), (Stage::Delivering, Stage::Delivering));
+    }
+    let asked = std::iter::from_fn(|| server.poll_event());
+    let asked = asked.filter(|event| matches!(event, ServerEvent::Request { .. }));
+    assert_eq!(asked.count(), 5);
+    server.handle_end(now(0));
+    assert!(server.is_over() && server.poll_event().is_none());
+}
+
+#[test]
+fn a_client_that_stays_with_a_server_of_version_1_leaves_after_its_test() {
+    let mut client = Client::new(ClientConfig { stays: true, ..client_config() }, now(0));
+    client.handle_bytes(now(0), &say(r#"{"kind":"hello","version":1,"software":"x"}"#));
+    let admitted = format!(
+        r#"{{"kind":"admitted","run_id":"{0}","token":"{0}","host":"{{}}"}}"#,
+        "ab".repeat(16)
+    );
+    client.handle_bytes(now(0), &say(&admitted));
+    client.handle_bytes(now(0), &say(r#"{"kind":"ready"}"#));
+    client.start(None);
+    client.handle_bytes(now(0), &say(r#"{"kind":"started","utc_ns":1}"#));
+    client.finish();
+    client.handle_bytes(now(0), &say(r#"{"kind":"result","report":"{}"}"#));
+    assert_eq!((results(&mut client), client.stage()), (1, Stage::Over));
+}
+
+#[test]
+fn a_second_request_in_version_1_or_before_the_result_breaks_the_protocol() {
+    let request = say(r#"{"kind":"request","plan":"{}"}"#);
+    let mut server = Server::new(ServerConfig { expected_proof: None, ..server_config() }, now(0));
+    server.handle_bytes(now(0), &say(r#"{"kind":"hello","versions":[1],"software":"x"}"#));
+    server.handle_bytes(now(0), &request);
+    server.admit([0xcd; 16], [0xab; 16], "{}");
+    server.ready();
+    server.handle_bytes(now(0), &say(r#"{"kind":"start"}"#));
+    server.started(0);
+    server.handle_bytes(now(0), &say(r#"{"kind":"finish"}"#));
+    server.result("{}".to_owned());
+    while server.poll_message().is_some() {}
+    server.handle_bytes(now(0), &request);
+    assert!(server.is_over());
+    let (_, mut server) = at(Stage::Running);
+    server.handle_bytes(now(0), &request);
+    assert!(server.is_over());
 }

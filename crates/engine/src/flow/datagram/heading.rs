@@ -65,6 +65,7 @@ impl Arrivals for SequenceTracker {
         tally.record_received(usize::try_from(fresh).unwrap_or(0) * unit_bytes);
         tally.datagrams.received.set(arrived);
         tally.datagrams.expected.set(self.next_expected());
+        tally.datagrams.loss_events.set(self.loss_events());
     }
 
     fn leave(self, ending: &mut Ending) {

@@ -14,6 +14,9 @@ pub struct ClientConfig {
     pub plan: String,
     /// Wait until no other client measures against this server.
     pub exclusive: bool,
+    /// Whether there may be another test when this one has its result: the conversation then goes on, where the
+    /// server's version allows it.
+    pub stays: bool,
 }
 
 /// Something that a client's caller should know.
@@ -53,7 +56,9 @@ pub enum ClientEvent {
     Sample(String),
     /// How many datagrams the server has sent in some of the flows.
     PeerSent(Vec<FlowCount>),
-    /// What the server counted in all. The conversation is over.
+    /// What the server counted in all. The conversation is over, or at [`Stage::Delivering`] where it stays.
+    ///
+    /// [`Stage::Delivering`]: crate::native::Stage::Delivering
     Result(String),
     /// The server turned the client away. The conversation is over.
     Refused {

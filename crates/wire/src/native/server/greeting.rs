@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
-use crate::native::VERSION;
+use crate::native::VERSIONS;
 use crate::native::hex::parse_hex;
 use crate::native::message::{ClientHello, RefusalCause};
 
-/// Whether the client speaks the server's version and holds its key.
+/// The newest version that both speak, of a client that holds the server's key.
 ///
 /// # Errors
 ///
@@ -14,20 +14,24 @@ use crate::native::message::{ClientHello, RefusalCause};
 pub(super) fn check_greeting(
     hello: &ClientHello,
     expected_proof: Option<&[u8; 32]>,
-) -> Result<(), (RefusalCause, String)> {
-    if !hello.versions.contains(&VERSION) {
+) -> Result<u16, (RefusalCause, String)> {
+    let both = VERSIONS.into_iter().rev().find(|version| hello.versions.contains(version));
+    let Some(version) = both else {
         let theirs: Vec<String> = hello.versions.iter().map(u16::to_string).collect();
         let text = format!(
-            "the server speaks version {VERSION} of the protocol, the client {}: update the older \
-             of the two",
+            "the server speaks the versions {} of the protocol, the client {}: update the older of \
+             the two",
+            VERSIONS.map(|version| version.to_string()).join(", "),
             theirs.join(", ")
         );
         return Err((RefusalCause::Version, text));
-    }
+    };
     let refused = |text: &str| Err((RefusalCause::Key, text.to_owned()));
     match (expected_proof, hello.proof.as_deref().map(parse_hex::<32>)) {
-        (None, _) => Ok(()),
-        (Some(expected), Some(Some(shown))) if same_in_constant_time(&shown, expected) => Ok(()),
+        (None, _) => Ok(version),
+        (Some(expected), Some(Some(shown))) if same_in_constant_time(&shown, expected) => {
+            Ok(version)
+        }
         (Some(_), Some(_)) => refused("the client's key is not this server's"),
         (Some(_), None) => {
             refused("this server requires a key, and the client has none: give it with --key FILE")

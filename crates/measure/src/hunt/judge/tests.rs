@@ -1,0 +1,168 @@
+use super::super::{LatencyLimit, Limits, RateUnit};
+use super::*;
+
+const INTERVAL_NS: u64 = 50_000_000;
+
+fn goal(loss_ratio: f64, latencies: Vec<LatencyLimit>) -> Goal {
+    Goal {
+        method: Method::Sequential,
+        unit: RateUnit::BitsPerSecond,
+        low: 1,
+        high: 1_000_000,
+        step: 1,
+        per_item: 1,
+        limits: Limits { loss_ratio, latencies },
+        trial_ns: 10_000_000_000,
+    }
+}
+
+fn trial(rate: u64, purpose: Purpose, longest_ns: u64) -> Trial {
+    Trial { number: 1, rate, purpose, longest_ns }
+}
+
+/// Feeds intervals of 50 ms until the judge decides, and returns how many it took.
+fn feed(
+    judge: &mut Judge,
+    intervals: u64,
+    mut interval: impl FnMut(u64) -> (u64, u64, Vec<Bad>),
+) -> u64 {
+    for number in 0..intervals {
+        let (from_ns, to_ns) = (number * INTERVAL_NS, (number + 1) * INTERVAL_NS);
+        let (sent, arrived, bad) = interval(number);
+        judge.handle(&Observation::Sent { from_ns, to_ns, items: sent });
+        judge.handle(&Observation::Arrived { from_ns, to_ns, items: arrived, bad });
+        if judge.verdict().is_some() {
+            return number + 1;
+        }
+    }
+    intervals
+}
+
+#[test]
+fn one_missing_request_is_no_shortage_and_two_are() {
+    // 100 requests/s for 300 ms are 30.
+    for (missing, verdict) in
+        [(0, Verdict::Pass), (1, Verdict::Pass), (2, Verdict::Invalid { why: Shortfall::Offered })]
+    {
+        let mut judge = Judge::new(&goal(0.1, vec![]), &trial(100, Purpose::Search, 300_000_000));
+        feed(&mut judge, 6, |number| {
+            let sent = if number < missing { 4 } else { 5 };
+            (sent, sent, vec![])
+        });
+        assert_eq!(judge.finish(), verdict, "{missing}");
+    }
+}
+
+#[test]
+fn an_interval_of_less_than_half_invalidates_except_the_one_that_ends_the_trial() {
+    let goal = goal(0.1, vec![]);
+    let uneven = Some(Verdict::Invalid { why: Shortfall::Uneven });
+    for (place, verdict) in [(3, uneven), (19, None)] {
+        let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 1_000_000_000));
+        feed(&mut judge, 20, |number| {
+            let sent = if number == place { 23 } else { 51 };
+            (sent, sent, vec![])
+        });
+        assert_eq!(judge.verdict(), verdict, "{place}");
+    }
+    let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 1_000_000_000));
+    assert_eq!(feed(&mut judge, 20, |number| (if number == 2 { 77 } else { 50 }, 50, vec![])), 3);
+    assert_eq!(judge.verdict(), uneven);
+}
+
+#[test]
+fn a_sender_that_falls_short_is_invalid_whatever_is_lost() {
+    let mut judge = Judge::new(&goal(0.01, vec![]), &trial(1_000, Purpose::Search, 10_000_000_000));
+    feed(&mut judge, 200, |_| (40, 20, vec![Bad { items: 20, events: 10 }]));
+    assert_eq!(judge.verdict(), Some(Verdict::Invalid { why: Shortfall::Offered }));
+}
+
+#[test]
+fn a_queue_that_grows_by_1_percent_fails_within_3_s_although_nothing_is_lost() {
+    let mut judge =
+        Judge::new(&goal(0.001, vec![]), &trial(10_000, Purpose::Search, 10_000_000_000));
+    let intervals =
+        feed(&mut judge, 200, |number| (500, if number < 4 { 500 } else { 495 }, vec![]));
+    assert_eq!(judge.verdict(), Some(Verdict::Fail { why: Breach::Queue }));
+    assert!(intervals <= 60, "{intervals}");
+    let growth = judge.seen().growth_ratio.unwrap();
+    assert!((0.005..0.015).contains(&growth), "{growth}");
+}
+
+#[test]
+fn ends_that_count_at_other_times_show_no_growth() {
+    let mut judge =
+        Judge::new(&goal(0.001, vec![]), &trial(10_000, Purpose::Search, 10_000_000_000));
+    for number in 0..60 {
+        let from_ns = number * INTERVAL_NS;
+        judge.handle(&Observation::Sent { from_ns, to_ns: from_ns + INTERVAL_NS, items: 500 });
+        let from_ns = from_ns + 17_000_000;
+        let to_ns = from_ns + INTERVAL_NS;
+        judge.handle(&Observation::Arrived { from_ns, to_ns, items: 500, bad: vec![] });
+    }
+    assert_eq!(judge.verdict(), Some(Verdict::Pass));
+}
+
+#[test]
+fn slow_requests_fail_a_latency_limit_and_not_the_one_on_losses() {
+    let p99 = LatencyLimit { percentile: 99.0, bound_ns: 1_000_000 };
+    let goal = Goal { unit: RateUnit::RequestsPerSecond, ..goal(0.01, vec![p99]) };
+    let run = |lost: u64, slow: u64| {
+        let mut judge = Judge::new(&goal, &trial(10_000, Purpose::Search, 2_000_000_000));
+        assert_eq!(feed(&mut judge, 40, |_| (500, 500, vec![])), 40);
+        let bad = vec![Bad::one_event(lost), Bad::one_event(slow)];
+        judge.handle(&Observation::Totals { items: 20_000 - lost, bad });
+        judge.finish()
+    };
+    assert_eq!(run(0, 200), Verdict::Pass);
+    assert_eq!(run(0, 201), Verdict::Fail { why: Breach::Latency });
+    assert_eq!(run(200, 0), Verdict::Pass);
+    assert_eq!(run(201, 0), Verdict::Fail { why: Breach::Loss });
+}
+
+#[test]
+fn requests_that_pile_up_fail_before_the_end() {
+    let goal = Goal { unit: RateUnit::RequestsPerSecond, ..goal(0.01, vec![]) };
+    let mut judge = Judge::new(&goal, &trial(10_000, Purpose::Search, 10_000_000_000));
+    assert!(feed(&mut judge, 200, |_| (500, 400, vec![])) < 60);
+    assert_eq!(judge.verdict(), Some(Verdict::Fail { why: Breach::Queue }));
+}
+
+#[test]
+fn nothing_that_arrives_fails() {
+    let mut judge = Judge::new(&goal(0.01, vec![]), &trial(1_000, Purpose::Search, 10_000_000_000));
+    for number in 0..200 {
+        let (from_ns, to_ns) = (number * INTERVAL_NS, (number + 1) * INTERVAL_NS);
+        judge.handle(&Observation::Sent { from_ns, to_ns, items: 50 });
+    }
+    assert_eq!(judge.finish(), Verdict::Fail { why: Breach::Nothing });
+}
+
+#[test]
+fn limit_0_is_judged_by_the_exact_counts_at_the_end() {
+    let goal = goal(0.0, vec![]);
+    for (lost, verdict) in [(0, Verdict::Pass), (1, Verdict::Fail { why: Breach::Loss })] {
+        let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 2_000_000_000));
+        // One that was only overtaken is missing for a while.
+        let late = |number| if number == 20 { vec![Bad::one_event(1)] } else { vec![] };
+        assert_eq!(feed(&mut judge, 40, |number| (50, 50, late(number))), 40);
+        assert_eq!(judge.verdict(), None);
+        judge.handle(&Observation::Totals { items: 2_000 - lost, bad: vec![Bad::one_event(lost)] });
+        assert_eq!(judge.finish(), verdict);
+    }
+    let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 2_000_000_000));
+    assert!(feed(&mut judge, 40, |_| (50, 49, vec![Bad::one_event(1)])) < 12);
+}
+
+#[test]
+fn numbers_of_any_size_and_times_that_go_back_are_no_panic() {
+    let limits = vec![LatencyLimit { percentile: 50.0, bound_ns: 0 }];
+    let mut judge = Judge::new(&goal(0.5, limits), &trial(u64::MAX, Purpose::Confirm, u64::MAX));
+    let far = Bad { items: u64::MAX, events: u64::MAX };
+    for (from_ns, to_ns) in [(0, u64::MAX), (5, 4), (0, 0), (u64::MAX - 1, u64::MAX), (7, 9)] {
+        judge.handle(&Observation::Sent { from_ns, to_ns, items: u64::MAX });
+        let bad = vec![far; 9];
+        judge.handle(&Observation::Arrived { from_ns, to_ns, items: u64::MAX, bad });
+    }
+    let (_, _) = (judge.finish(), judge.seen());
+}

@@ -1,0 +1,174 @@
+use super::super::{Breach, LatencyLimit, Limits, RateUnit};
+use super::*;
+
+const FAIL: Verdict = Verdict::Fail { why: Breach::Loss };
+const INVALID: Verdict = Verdict::Invalid { why: Shortfall::Offered };
+
+fn goal(low: u64, high: u64, loss_ratio: f64) -> Goal {
+    Goal {
+        method: Method::Sequential,
+        unit: RateUnit::RequestsPerSecond,
+        low,
+        high,
+        step: 1,
+        per_item: 1,
+        limits: Limits { loss_ratio, latencies: Vec::new() },
+        trial_ns: 10_000_000_000,
+    }
+}
+
+/// Runs a hunt to its end and returns what was asked.
+fn run(goal: Goal, mut verdict: impl FnMut(&Trial) -> (Verdict, u64)) -> (Outcome, Vec<Trial>) {
+    let (mut hunt, mut trials) = (Hunt::new(goal), Vec::new());
+    loop {
+        match hunt.poll_step() {
+            Step::Done(outcome) => return (outcome, trials),
+            Step::Run(trial) => {
+                let (verdict, arrived) = verdict(&trial);
+                hunt.handle_verdict(verdict, trial.rate, arrived);
+                trials.push(trial);
+            }
+        }
+    }
+}
+
+/// A path that carries so much and drops the rest.
+fn carries(capacity: u64) -> impl FnMut(&Trial) -> (Verdict, u64) {
+    move |trial| match trial.rate <= capacity {
+        true => (Verdict::Pass, trial.rate),
+        false => (FAIL, capacity),
+    }
+}
+
+#[test]
+fn both_ends_of_the_last_bracket_are_tested_again() {
+    let (outcome, trials) = run(goal(1_000, 1_000_000, 0.001), carries(87_000));
+    let Outcome::Found { rate, failing_rate } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(rate, 87_000);
+    assert!(failing_rate <= 87_436, "{failing_rate}");
+    let rates: Vec<u64> = trials.iter().map(|trial| trial.rate).collect();
+    assert_eq!(rates[..3], [1_000_000, 87_000, 87_435]);
+    assert_eq!(rates.iter().filter(|&&rate| rate == failing_rate).count(), 2);
+    assert_eq!(
+        trials.last().map(|trial| (trial.rate, trial.purpose)),
+        Some((rate, Purpose::Confirm))
+    );
+    assert_eq!(trials.iter().map(|trial| trial.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn ends_of_the_range_are_answers_of_their_own() {
+    let (outcome, trials) = run(goal(1_000, 5_000, 0.001), carries(9_000));
+    assert_eq!(outcome, Outcome::AtLeast { rate: 5_000 });
+    assert_eq!(trials.len(), 2);
+    let (outcome, _) = run(goal(1_000, 5_000, 0.001), carries(10));
+    assert_eq!(outcome, Outcome::Below { rate: 1_000 });
+    assert_eq!(run(goal(7, 7, 0.001), carries(9)).0, Outcome::Keeps { rate: 7 });
+    assert_eq!(run(goal(7, 7, 0.001), carries(5)).0, Outcome::Breaks { rate: 7 });
+}
+
+#[test]
+fn small_numbers_end_with_neighbours() {
+    for capacity in 1..20 {
+        let (outcome, _) = run(goal(1, 20, 0.001), carries(capacity));
+        assert_eq!(outcome, Outcome::Found { rate: capacity, failing_rate: capacity + 1 });
+    }
+}
+
+#[test]
+fn a_guess_of_half_the_capacity_is_left_in_growing_steps() {
+    let collapses = |trial: &Trial| match trial.rate <= 50_000 {
+        true => (Verdict::Pass, trial.rate),
+        false => (FAIL, 25_000),
+    };
+    let (outcome, trials) = run(goal(1_000, 1_000_000, 0.001), collapses);
+    let rate = outcome.rate().unwrap();
+    assert!((49_700..=50_000).contains(&rate), "{rate}");
+    assert!(trials.len() <= 20, "{}", trials.len());
+}
+
+#[test]
+fn a_sender_that_never_offers_a_rate_ends_the_hunt_after_3_trials() {
+    let (outcome, trials) = run(goal(1, 100, 0.001), |_| (INVALID, 10));
+    assert_eq!(outcome, Outcome::SenderLimited { rate: 100, offered: 100 });
+    assert_eq!(trials.len(), 3);
+    let stalls = Verdict::Invalid { why: Shortfall::Uneven };
+    let (outcome, trials) = run(goal(1, 100, 0.001), |_| (stalls, 10));
+    assert_eq!((outcome, trials.len()), (Outcome::SenderStalls { rate: 100 }, 10));
+    // Now and then is no matter.
+    let mut path = carries(87_000);
+    let mut number = 0;
+    let (outcome, _) = run(goal(1_000, 1_000_000, 0.001), |trial| {
+        number += 1;
+        if number % 3 == 0 { path(trial) } else { (INVALID, 0) }
+    });
+    assert_eq!(outcome.rate(), Some(87_000));
+}
+
+#[test]
+fn a_path_that_changes_its_mind_is_unsteady() {
+    let mut state = 7;
+    let (outcome, trials) = run(goal(1_000, 1_000_000, 0.001), |trial| {
+        let capacity =
+            if crate::random::next_word(&mut state).is_multiple_of(2) { 80_000 } else { 90_000 };
+        carries(capacity)(trial)
+    });
+    assert!(trials.len() <= 25, "{}", trials.len());
+    match outcome {
+        Outcome::Unsteady { low, high } => {
+            assert!(low <= 80_000 && high >= 90_000, "{low} {high}");
+        }
+        // By chance.
+        Outcome::Found { rate, .. } => assert!((79_000..=90_000).contains(&rate), "{rate}"),
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+#[test]
+fn three_reversals_at_one_rate_are_unsteady() {
+    let mut hunt = Hunt::new(goal(1_000, 1_000_000, 0.001));
+    for (rate, passes) in [(40_000, true), (60_000, false), (50_000, true)] {
+        hunt.note(rate, passes, Purpose::Search);
+    }
+    for passes in [false, true, false] {
+        assert!(hunt.choose().is_ok());
+        assert!(hunt.note(50_000, passes, Purpose::Search));
+    }
+    assert_eq!(hunt.choose(), Err(Outcome::Unsteady { low: 40_000, high: 60_000 }));
+}
+
+#[test]
+fn limit_0_has_trials_of_the_full_time() {
+    let (outcome, trials) = run(goal(1_000, 1_000_000, 0.0), carries(87_000));
+    assert_eq!(outcome.rate(), Some(87_000));
+    assert!(trials.iter().all(|trial| trial.purpose == Purpose::Fixed));
+    assert!(trials.iter().all(|trial| trial.longest_ns == 10_000_000_000));
+    let mut goal = goal(7, 9, 0.001);
+    goal.limits.latencies = vec![LatencyLimit { percentile: 100.0, bound_ns: 1 }];
+    assert!(run(goal, carries(8)).1.iter().all(|trial| trial.purpose == Purpose::Fixed));
+}
+
+#[test]
+fn the_originals_search_never_runs_the_ends() {
+    let goal = Goal { method: Method::Bisection, ..goal(50, 400, 0.0) };
+    let (outcome, trials) = run(goal.clone(), carries(173));
+    assert_eq!(outcome, Outcome::Bisected { rate: 173, tried: true });
+    let rates: Vec<u64> = trials.iter().map(|trial| trial.rate).collect();
+    assert_eq!(rates, [225, 137, 181, 159, 170, 175, 172, 173, 174]);
+    let in_thousands = Goal { low: 50_000, high: 400_999, step: 1_000, ..goal.clone() };
+    let (outcome, trials) = run(in_thousands, carries(173_500));
+    assert_eq!(outcome, Outcome::Bisected { rate: 173_000, tried: true });
+    assert_eq!(trials[0].rate, 225_000);
+    let (outcome, _) = run(Goal { low: 100, high: 200, ..goal }, carries(50));
+    assert_eq!(outcome, Outcome::Bisected { rate: 100, tried: false });
+}
+
+#[test]
+fn a_hunt_that_is_cut_off_tells_what_is_known() {
+    let mut hunt = Hunt::new(goal(1_000, 1_000_000, 0.001));
+    assert_eq!(hunt.interrupted(), Outcome::Interrupted { passed: None, failed: None });
+    hunt.handle_verdict(FAIL, 1_000_000, 5_000);
+    hunt.handle_verdict(Verdict::Pass, 5_000, 5_000);
+    let known = Outcome::Interrupted { passed: Some(5_000), failed: Some(1_000_000) };
+    assert_eq!(hunt.interrupted(), known);
+}
