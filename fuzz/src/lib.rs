@@ -1,6 +1,7 @@
 //! What the fuzz targets do with their bytes, one function each. The crates' ordinary tests
 //! include these files too, to replay `seeds/` on a stable compiler.
 
+pub mod collected;
 pub mod command_line;
 pub mod ctstraffic;
 pub mod iperf3;

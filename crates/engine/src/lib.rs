@@ -52,6 +52,7 @@ pub use load::client_threads;
 pub use server::{ServeOptions, Server};
 
 pub use linerate_system::error;
+pub use linerate_system::probe::collected::readers as counter_readers;
 pub use linerate_system::probe::{cpus_near, host_facts};
 pub use linerate_system::resolve::{resolve as resolve_host, unknown_host};
 pub use linerate_system::socket::{HandedSockets, inherited_file, stdout_was_closed};

@@ -1,15 +1,25 @@
-//! Replays the seeds of the fuzz target of plans, and what fuzzing once found, on a stable compiler.
+//! Replays the seeds of the fuzz targets of the lab, and what fuzzing once found, on a stable compiler.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 #[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
 #[path = "../../../fuzz/src/lab.rs"]
-mod fuzz;
+mod plans;
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/collected.rs"]
+mod targets;
 
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
+use replay::replay;
+
+#[test]
+fn collected() {
+    replay("collected", targets::collected);
+}
+
 #[test]
 fn matrix_plans() {
-    replay::replay("matrix_plan", fuzz::matrix_plan);
+    replay("matrix_plan", plans::matrix_plan);
 }

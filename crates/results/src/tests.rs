@@ -1,5 +1,6 @@
 //! Stores on disk: what is written reads back, comes along, and goes away.
 
+mod exposition;
 mod queries;
 
 use std::fs::{self, File};

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use linerate_measure::collected::{Column, Reader, Source};
 
 use super::{MOST_ROWS, Row, Ticks};
+use crate::agent::Moment;
 
 /// What collecting may cost, as a share of one processor.
 pub const BUDGET: f64 = 0.005;
@@ -18,21 +19,12 @@ const LONGEST_PERIOD_NS: u64 = 60 * SECOND_NS;
 /// Values that are kept before they are sent, however little time has passed.
 const MOST_VALUES_KEPT: usize = 32_768;
 
-/// One moment on both clocks of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Nanoseconds on the monotonic clock.
-    pub monotonic_ns: u64,
-    /// Nanoseconds since 1970, UTC.
-    pub utc_ns: i64,
-}
-
-/// The clocks of the collecting thread.
+/// The clocks that a collector goes by.
 pub trait Clock {
     /// Now.
     fn now(&mut self) -> Moment;
 
-    /// Processor time that the calling thread has used, in nanoseconds (CLOCK_THREAD_CPUTIME_ID).
+    /// Processor time that collecting has used, in nanoseconds.
     fn cpu_ns(&mut self) -> u64;
 }
 
@@ -120,10 +112,10 @@ impl Slot {
     }
 }
 
-/// Processor time of the collecting thread.
+/// Processor time of collecting.
 #[derive(Default)]
 struct Spent {
-    /// What the thread had used when it began.
+    /// What the clock had when it began.
     at_begin_ns: u64,
     /// All since then.
     total_ns: u64,
@@ -145,8 +137,7 @@ impl Spent {
 
 /// Reads the sources of one host at their times.
 ///
-/// The caller waits until [`Collector::next_at_ns`], calls [`Collector::tick`] and sends what that returns. All
-/// readings and the sending belong to one thread, whose processor time is what collecting costs.
+/// The caller waits until [`Collector::next_at_ns`], calls [`Collector::tick`] and sends what that returns.
 pub struct Collector {
     slots: Vec<Slot>,
     /// Readings a second that were asked for.
@@ -215,7 +206,7 @@ impl Collector {
         self.send(clock)
     }
 
-    /// Adds up what the thread has used. Returns its share of one processor.
+    /// Adds up what was used. Returns its share of one processor.
     fn account(&mut self, now: Moment, cpu_ns: u64) -> f64 {
         self.spent.total_ns = cpu_ns.saturating_sub(self.spent.at_begin_ns);
         let elapsed_ns = now.monotonic_ns.saturating_sub(self.began_ns).max(1);

@@ -29,6 +29,25 @@ pub struct Series {
 }
 
 impl Series {
+    fn without_values(&self) -> Self {
+        Self {
+            source: self.source.clone(),
+            metric: self.metric.clone(),
+            names: self.names.clone(),
+            unit: self.unit.clone(),
+            is_throughput: self.is_throughput,
+            values: Vec::new(),
+        }
+    }
+
+    /// Whether it is left out of results where it was zero all the time: drivers and protocols have hundreds of counters,
+    /// of which few move in one test, and interrupts have one for each processor.
+    pub fn is_idle(&self) -> bool {
+        let is_of_many = ["protocols", "ethtool"].contains(&self.source.as_str())
+            || ["interrupts-sec", "softirqs-sec"].contains(&self.metric.as_str());
+        is_of_many && self.is_throughput && self.values.iter().all(|value| *value == 0.0)
+    }
+
     /// Its class in the Common Data Model.
     pub fn class(&self) -> &'static str {
         if self.is_throughput { "throughput" } else { "count" }
@@ -44,8 +63,33 @@ pub struct Gathered {
     pub hz: f64,
     /// Begin and end of each value: nanoseconds since 1970, UTC, in the controller's time.
     pub spans_ns: Vec<(i64, i64)>,
-    /// The series. Each has one value for each span.
+    /// The series. Each has one value for each span, and at least one that is known.
     pub series: Vec<Series>,
+}
+
+impl Gathered {
+    /// The same without gaps: series that are known at the same times stand together.
+    pub fn without_gaps(self) -> Vec<Self> {
+        let mut groups: BTreeMap<Vec<bool>, Vec<Series>> = BTreeMap::new();
+        for series in self.series {
+            let known = series.values.iter().map(|value| !value.is_nan()).collect();
+            groups.entry(known).or_default().push(series);
+        }
+        let of_known = |known: &[bool], series: Vec<Series>| {
+            let spans = self.spans_ns.iter().zip(known).filter(|(_, known)| **known);
+            let series = series.into_iter().map(|mut series| {
+                series.values.retain(|value| !value.is_nan());
+                series
+            });
+            Self {
+                source: self.source,
+                hz: self.hz,
+                spans_ns: spans.map(|(span, _)| *span).collect(),
+                series: series.collect(),
+            }
+        };
+        groups.into_iter().rev().map(|(known, series)| of_known(&known, series)).collect()
+    }
 }
 
 /// A column of any layout that a source has had.
@@ -65,11 +109,12 @@ struct Progress {
     index: HashMap<String, usize>,
     /// Where each column of the present layout stands in `known`.
     layout: Vec<usize>,
-    /// The first and the last reading: both clocks of the first, the monotonic one of the last.
-    first: Option<(u64, i64)>,
-    last_ns: u64,
+    /// One moment on both clocks, by which the monotonic one becomes UTC: a step of UTC moves no value.
+    anchor: Option<(u64, i64)>,
+    /// The last reading.
+    last_ns: Option<u64>,
     hz: f64,
-    /// Begin and end of each value, since the first reading.
+    /// Begin and end of each value, on the monotonic clock.
     spans_ns: Vec<(u64, u64)>,
     series: Vec<Series>,
     failed: Option<String>,
@@ -153,21 +198,14 @@ impl Gatherer {
         notes
     }
 
-    /// The series of all sources, in the controller's time. `offset_ns` is by how much the host's clock of UTC is ahead
-    /// of the controller's.
-    pub fn finish(self, offset_ns: i64) -> Vec<Gathered> {
-        let gathered = self.sources.into_iter().filter_map(|(source, progress)| {
-            let (_, utc_ns) = progress.first?;
-            let begin_ns = utc_ns.saturating_sub(offset_ns);
-            let at = |ns: u64| begin_ns.saturating_add_unsigned(ns);
-            let spans = progress.spans_ns.iter().map(|&(from, to)| (at(from), at(to)));
-            Some(Gathered {
-                source,
-                hz: progress.hz,
-                spans_ns: spans.collect(),
-                series: progress.series,
-            })
-        });
+    /// Takes out the series of all sources since the last call, in the controller's time. `offset_ns` is by how much the
+    /// host's clock of UTC is ahead of the controller's.
+    ///
+    /// The last readings stay, so that what comes next begins where these series end.
+    pub fn take(&mut self, offset_ns: i64) -> Vec<Gathered> {
+        self.values = 0;
+        let sources = self.sources.iter_mut();
+        let gathered = sources.map(|(source, progress)| progress.take(*source, offset_ns));
         gathered.filter(|gathered| !gathered.spans_ns.is_empty()).collect()
     }
 }
@@ -192,7 +230,7 @@ impl Progress {
         if !ticks.hz.is_finite() || ticks.hz <= 0.0 {
             return Err("the readings a second are no positive number".to_owned());
         }
-        let mut last_ns = self.first.map(|_| self.last_ns);
+        let mut last_ns = self.last_ns;
         for row in &ticks.rows {
             if row.values.len() != columns {
                 return Err(format!("a row has {} values for {columns} columns", row.values.len()));
@@ -282,11 +320,11 @@ impl Progress {
 
     /// Adds a reading. Returns how many values it gave.
     fn add(&mut self, monotonic_ns: u64, utc_ns: i64, values: &[Value]) -> usize {
-        let (first_ns, _) = *self.first.get_or_insert((monotonic_ns, utc_ns));
-        let is_first = first_ns == monotonic_ns;
-        let elapsed_s = monotonic_ns.saturating_sub(self.last_ns) as f64 / 1e9;
-        if !is_first {
-            self.spans_ns.push((self.last_ns - first_ns, monotonic_ns - first_ns));
+        self.anchor.get_or_insert((monotonic_ns, utc_ns));
+        let mut count = 0;
+        if let Some(last_ns) = self.last_ns {
+            self.spans_ns.push((last_ns, monotonic_ns));
+            let elapsed_s = monotonic_ns.saturating_sub(last_ns) as f64 / 1e9;
             for (at, value) in self.layout.iter().zip(values) {
                 let result = self.metric(&self.known[*at], *value, values, elapsed_s);
                 if let Some(series) = self.known[*at].series {
@@ -297,12 +335,41 @@ impl Progress {
             for series in &mut self.series {
                 series.values.resize(self.spans_ns.len(), f64::NAN);
             }
+            count = self.series.len() + 1;
         }
         for (at, value) in self.layout.iter().zip(values) {
             self.known[*at].last = *value;
         }
-        self.last_ns = monotonic_ns;
-        if is_first { 0 } else { self.series.len() + 1 }
+        self.last_ns = Some(monotonic_ns);
+        count
+    }
+
+    fn take(&mut self, source: Source, offset_ns: i64) -> Gathered {
+        let (anchor_ns, utc_ns) = self.anchor.take().unwrap_or_default();
+        let at = |ns: u64| {
+            let since = i128::from(ns) - i128::from(anchor_ns);
+            let at_ns = i128::from(utc_ns) + since - i128::from(offset_ns);
+            i64::try_from(at_ns).unwrap_or(if at_ns < 0 { i64::MIN } else { i64::MAX })
+        };
+        let spans_ns = self.spans_ns.drain(..).map(|(from, to)| (at(from), at(to))).collect();
+        // Series of earlier layouts end here.
+        let known = std::mem::take(&mut self.known);
+        let mut series = std::mem::take(&mut self.series);
+        self.index.clear();
+        for at in &mut self.layout {
+            let old = &known[*at];
+            let last = old.last;
+            *at = self.known.len();
+            self.index.insert(key(&old.column), *at);
+            let new = self.series.len();
+            let number = old.series.map(|number| {
+                self.series.push(series[number].without_values());
+                new
+            });
+            self.known.push(Known { column: old.column.clone(), series: number, last });
+        }
+        series.retain(|series| series.values.iter().any(|value| !value.is_nan()));
+        Gathered { source, hz: self.hz, spans_ns, series }
     }
 
     /// The metric of a column over the time since the last reading; NaN where it isn't known.
@@ -323,7 +390,8 @@ impl Progress {
             }
             Rule::Whole => None,
         };
-        result.map_or(f64::NAN, |result| result * known.column.scale)
+        let scaled = result.map(|result| result * known.column.scale);
+        scaled.filter(|scaled| scaled.is_finite()).unwrap_or(f64::NAN)
     }
 }
 

@@ -10,11 +10,13 @@
 
 mod collector;
 mod gather;
+mod host;
 #[cfg(test)]
 mod tests;
 
-pub use collector::{BUDGET, Clock, Collector, Moment};
+pub use collector::{BUDGET, Clock, Collector};
 pub use gather::{Gathered, Gatherer, Series};
+pub use host::{HostCollectors, OpenReaders};
 pub use linerate_measure::collected::{Column, Reader, Rule, Source, Value, check_columns};
 
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::*;
+use crate::agent::Moment;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -173,7 +174,7 @@ fn counters_near_the_end_of_their_range_survive_the_way() {
         assert_eq!(back, ticks);
         gatherer.handle_ticks(back).unwrap();
     }
-    let gathered = gatherer.finish(250_000_000);
+    let gathered = gatherer.take(250_000_000);
     let series = &gathered[0].series[0];
     assert_eq!(series.values, vec![7.0; 19]);
     assert_eq!(gathered[0].spans_ns[0], (1_000_750_000_000, 1_001_750_000_000));
@@ -216,7 +217,7 @@ fn message(columns: Option<Vec<Column>>, rows: &[(u64, &[Value])]) -> Ticks {
 fn values(messages: Vec<Ticks>) -> BTreeMap<String, Vec<f64>> {
     let mut gatherer = Gatherer::new();
     messages.into_iter().for_each(|ticks| gatherer.handle_ticks(ticks).unwrap());
-    let series = gatherer.finish(0).into_iter().flat_map(|gathered| gathered.series);
+    let series = gatherer.take(0).into_iter().flat_map(|gathered| gathered.series);
     series.map(|series| (series.metric, series.values)).collect()
 }
 
@@ -283,6 +284,49 @@ fn columns_come_and_go() {
 }
 
 #[test]
+fn series_of_the_next_cell_begin_where_those_of_the_last_one_end() {
+    use Value::Count;
+    let a = || column("a-sec", &[], Rule::Rate);
+    let gone = || column("gone-sec", &[], Rule::Rate);
+    let mut gatherer = Gatherer::new();
+    let first = [(1, [Count(1), Count(1)].as_slice()), (2, &[Count(2), Count(2)])];
+    gatherer.handle_ticks(message(Some(vec![gone(), a()]), &first)).unwrap();
+    assert_eq!(gatherer.take(0)[0].series.len(), 2);
+    assert_eq!(gatherer.take(0), []);
+    // The clock of UTC stands an hour earlier now.
+    let mut later = message(Some(vec![a()]), &[(4, &[Count(6)]), (5, &[Count(7)])]);
+    later.rows.iter_mut().for_each(|row| row.utc_ns -= 3_600_000_000_000);
+    gatherer.handle_ticks(later).unwrap();
+    let gathered = gatherer.take(0);
+    let at = |at_s: i64| (at_s - 3600) * 1_000_000_000;
+    assert_eq!(gathered[0].spans_ns, [(at(2), at(4)), (at(4), at(5))]);
+    assert_eq!(gathered[0].series.len(), 1);
+    assert_eq!(gathered[0].series[0].values, [2.0, 1.0]);
+}
+
+#[test]
+fn series_with_the_same_gaps_stand_together() {
+    use Value::{Absent, Count};
+    let names = ["a-sec", "b-sec", "c-sec", "d-sec"];
+    let columns = names.iter().map(|name| column(name, &[], Rule::Rate)).collect();
+    let full = |count: u64| [Count(count), Count(count), Count(count), Absent];
+    let gap = |count: u64| [Count(count), Absent, Absent, Absent];
+    let mut gatherer = Gatherer::new();
+    let rows = [(1, full(1)), (2, full(2)), (3, gap(3)), (4, full(4)), (5, full(5))];
+    let rows: Vec<_> = rows.iter().map(|(at_s, values)| (*at_s, values.as_slice())).collect();
+    gatherer.handle_ticks(message(Some(columns), &rows)).unwrap();
+    let gathered = gatherer.take(0).remove(0).without_gaps();
+    let names = |gathered: &Gathered| -> Vec<String> {
+        gathered.series.iter().map(|series| series.metric.clone()).collect()
+    };
+    assert_eq!(names(&gathered[0]), ["a-sec"]);
+    assert_eq!(gathered[0].spans_ns.len(), 4);
+    assert_eq!(names(&gathered[1]), ["b-sec", "c-sec"]);
+    let begins: Vec<i64> = gathered[1].spans_ns.iter().map(|span| span.0 / 1_000_000_000).collect();
+    assert_eq!((begins, gathered[1].series[0].values.len(), gathered.len()), (vec![1, 4], 2, 2));
+}
+
+#[test]
 fn what_no_collector_sends_is_refused() {
     use Value::Count;
     let a = || column("a-sec", &[], Rule::Rate);
@@ -319,6 +363,33 @@ fn notes_tell_what_was_not_collected_as_asked() {
     let notes = gatherer.notes(1.0);
     assert!(notes[0].contains("net was read 0.25 times a second"), "{notes:?}");
     assert!(notes[1].contains("scheduler could not be collected: can't read"), "{notes:?}");
+}
+
+#[test]
+fn an_agent_reads_what_it_is_asked_for_until_it_is_told_to_stop() {
+    use crate::agent::Collectors;
+    fn open(sources: &[Source], _: &[String]) -> Vec<Box<dyn Reader>> {
+        let of = |source: &Source| FakeReader::boxed(*source, 1, &FakeClock::default());
+        sources.iter().map(of).collect()
+    }
+    let mut collectors = HostCollectors::new(open);
+    assert_eq!(collectors.poll_timeout(), None);
+    let sources = vec![Source::Net, Source::Cpu];
+    let request = Request { sources, hz: 10.0, interfaces: Vec::new() };
+    collectors.begin(Some(request), Moment::now());
+    let mut sent = Vec::new();
+    while sent.len() < 4 {
+        let due_ns = collectors.poll_timeout().unwrap();
+        let left_ns = due_ns.saturating_sub(Moment::now().monotonic_ns);
+        std::thread::sleep(std::time::Duration::from_nanos(left_ns));
+        sent.extend(collectors.collect(Moment::now()));
+    }
+    assert_eq!((sent[0].collector.as_str(), sent[1].collector.as_str()), ("net", "cpu"));
+    let ticks: Ticks = serde_json::from_str(sent[0].data.get()).unwrap();
+    assert_eq!(sent[0].from_ns, ticks.rows[0].utc_ns);
+    collectors.begin(None, Moment::now());
+    assert_eq!(collectors.poll_timeout(), None);
+    assert!(collectors.collect(Moment::now()).is_empty());
 }
 
 #[test]

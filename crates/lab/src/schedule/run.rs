@@ -17,6 +17,12 @@ use crate::plan::{OnHostLoss, Plan};
 /// How often a wait looks whether the user has stopped the run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// Collectors have so long to tell of a cell's end.
+const COUNTERS_NS: u64 = 2_000_000_000;
+
+/// When the first source of the last host has told, the others have so long.
+const REST_NS: u64 = 100_000_000;
+
 /// Carries a plan out. `fleet` has the hosts in the order of `names`; `stopped` says whether the user wants an end.
 /// What is done is told to `sink` and kept in `progress`.
 ///
@@ -184,6 +190,34 @@ impl Conductor<'_> {
         }
     }
 
+    /// Waits until the collectors of all hosts have told of the cell's end. They tell something each second.
+    fn await_counters(&mut self, position: u32) -> Result<(), SinkError> {
+        if self.plan.collect.is_none() {
+            return Ok(());
+        }
+        let mut silent: Vec<HostId> = (0..self.hosts.names.len()).collect();
+        let mut until_ns = self.fleet.now().monotonic_ns.saturating_add(COUNTERS_NS);
+        while self.fleet.now().monotonic_ns < until_ns && !(self.stopped)() {
+            silent.retain(|host| !self.hosts.is_lost(*host));
+            let Some(event) = self.fleet.next_event(LOOK_EVERY) else {
+                if silent.is_empty() {
+                    break;
+                }
+                continue;
+            };
+            if let HostEventKind::Ticks { .. } = event.kind {
+                silent.retain(|host| *host != event.host);
+                if silent.is_empty() {
+                    // The sources of a host are told one after the other.
+                    let soon_ns = self.fleet.now().monotonic_ns.saturating_add(REST_NS);
+                    until_ns = until_ns.min(soon_ns);
+                }
+            }
+            self.note_host(&event, Some(position))?;
+        }
+        Ok(())
+    }
+
     /// The end of a run whose budget doesn't hold the next round, or the next cell where the order has no rounds.
     fn over_budget(&self, place: usize, progress: &Progress, began_ns: u64) -> Option<RunEnding> {
         let budget_ns = self.plan.schedule.budget_ns?;
@@ -272,6 +306,8 @@ impl Conductor<'_> {
             }
             running.handle_time(self);
         }
-        Ok(running.finish(self, attempt, at_ns))
+        let end = running.finish(self, attempt, at_ns);
+        self.await_counters(position)?;
+        Ok(end)
     }
 }

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 
+use linerate_engine::counter_readers;
 use linerate_engine::event::Cancel;
 use linerate_lab::agent::{AgentEnd, AgentProcess, become_child, hello};
+use linerate_lab::collect::HostCollectors;
 use linerate_measure::run::exit;
 
 use super::Failure;
@@ -28,7 +30,7 @@ pub(super) fn serve_controller(cancel: &Cancel) -> Result<u8, Failure> {
     let output = copied(std::io::stdout().as_fd())?;
     let process = AgentProcess::new(hello, own_path(), input, output);
     let end = process
-        .run(&mut (), &cancel.flag())
+        .run(&mut HostCollectors::new(counter_readers), &cancel.flag())
         .map_err(|error| Failure::here(format!("can't wait for its files: {error}")))?;
     match end {
         AgentEnd::Bye | AgentEnd::EndOfInput => Ok(exit::VALID),

@@ -99,6 +99,47 @@ bytes = "100K"
 }
 
 #[test]
+fn counters_of_the_host_are_kept_with_the_run() {
+    let place = Place::with_plan(
+        r#"
+[collect]
+hz = 10
+sources = ["cpu", "net", "protocols", "memory"]
+[[cells]]
+workload = "stream"
+rate = "2M"
+time = "2s"
+"#,
+    );
+    let output = place.run(&["--quiet"]);
+    assert_measured(&output);
+    let store = linerate_results::Store::open_to_read(&place.path("results.db")).unwrap();
+    let run = store.find("last").unwrap().id;
+    let metrics = store.metrics(run).unwrap();
+    for (source, metric) in [
+        ("mpstat", "Busy-CPU"),
+        ("mpstat", "NonBusy-CPU"),
+        ("sar-net", "L2-Gbps"),
+        ("sar-tasks", "Context-switches-sec"),
+        ("sar-mem", "Memory-Free-KB"),
+        ("protocols", "InSegs-sec"),
+    ] {
+        let types = metrics.get(source).unwrap_or_else(|| panic!("{source} in {metrics:?}"));
+        assert!(types.iter().any(|one| one == metric), "{metric} in {types:?}");
+    }
+    let mut ask = linerate_results::query::SeriesQuery::new(run, "mpstat", "Busy-CPU");
+    ask.breakouts = vec![linerate_results::breakout::Breakout::parse("num").unwrap()];
+    let answer = store.query(&ask).unwrap();
+    assert!(!answer.groups.is_empty());
+    for group in &answer.groups {
+        let window = group.windows[0];
+        let busy = window.value.unwrap();
+        assert!((0.0..=1.001).contains(&busy), "{group:?}");
+        assert!(window.coverage > 0.0, "{group:?}");
+    }
+}
+
+#[test]
 fn thresholds_decide_the_exit_code() {
     let cells = "[[cells]]\nworkload = \"stream\"\nbytes = \"20k\"\nthresholds = ";
     for (threshold, codes) in [

@@ -96,7 +96,7 @@ pub fn cpus_near(interface: &str) -> Result<Vec<u32>, Error> {
 }
 
 /// Reads a list of processors as the kernel writes it: `0-3,8`.
-fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
+pub(super) fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -2,6 +2,7 @@
 //!
 //! Everything here is optional: a file that isn't there or reads otherwise leaves its field absent.
 
+pub mod collected;
 mod host;
 mod processor;
 

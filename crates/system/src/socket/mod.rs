@@ -8,6 +8,7 @@
 mod batch;
 mod descriptors_at_start;
 mod discard;
+mod driver_counters;
 mod drops;
 mod error_queue;
 mod first_window;
@@ -29,6 +30,7 @@ mod usage;
 pub use batch::{MOST_TRAINS, ReceivedTrain, receive_batch, receive_trains, send_batch};
 pub use descriptors_at_start::stdout_was_closed;
 pub use discard::discard;
+pub use driver_counters::DriverCounters;
 pub use drops::socket_drops;
 pub use error_queue::{only_passing_errors, tell_refusals};
 pub use first_window::FirstWindow;

@@ -1,5 +1,6 @@
 //! `matrix`: many measurements over many hosts, by a plan.
 
+mod collected;
 mod dry_run;
 mod native;
 mod recorder;
@@ -34,6 +35,7 @@ use crate::executable::binaries;
 use crate::output::{FootLine, Table, render_json};
 use crate::start_time::utc_now_ns;
 use crate::state_directory::data_directory;
+use collected::Collected;
 use dry_run::used_hosts;
 use recorder::{Recorder, ms};
 use result::Outcome;
@@ -166,8 +168,15 @@ fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Fail
         let record = json!({ "record": "run_began", "run": name, "cells": cells.len() });
         screen.put(&record).map_err(failure_of)?;
     }
-    let mut recorder =
-        Recorder { plan, writer: &writer, run: id, screen, attempt: None, ends: BTreeMap::new() };
+    let mut recorder = Recorder {
+        plan,
+        writer: &writer,
+        run: id,
+        screen,
+        attempt: None,
+        collected: Collected::default(),
+        ends: BTreeMap::new(),
+    };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let mut session = open(plan, &hosts)?;
     let stopped = || cancel.requested();

@@ -12,6 +12,7 @@ use linerate_results::{
 };
 use serde_json::{Value, json};
 
+use super::collected::Collected;
 use super::screen::Screen;
 
 /// The sink of a run.
@@ -22,6 +23,8 @@ pub(super) struct Recorder<'a> {
     pub(super) screen: Screen,
     /// The attempt that runs.
     pub(super) attempt: Option<AttemptId>,
+    /// What the hosts have counted.
+    pub(super) collected: Collected,
     /// How the cells stand that ended in this process.
     pub(super) ends: BTreeMap<u32, Ended>,
 }
@@ -46,8 +49,13 @@ impl Recorder<'_> {
             Event::CellBegan { position, at_ns, .. } => {
                 let attempt = self.writer.begin_cell(self.run, *position, ms(*at_ns))?;
                 self.attempt = Some(attempt);
+                self.collected.begin_cell();
             }
-            Event::Ticks { host, collector, from_ns, offset_ns, data, .. } => {
+            Event::Ticks { position, host, collector, from_ns, offset_ns, data } => {
+                if let Err(why) = self.collected.handle_ticks(host, *offset_ns, data) {
+                    self.writer.note(self.run, *position, &why)?;
+                    return Ok(());
+                }
                 // Between cells there is nothing that they could explain.
                 if let Some(attempt) = self.attempt {
                     let tick = Tick {
@@ -63,7 +71,11 @@ impl Recorder<'_> {
                 let kept = Ended { status: end.status, reason: end.reason.clone() };
                 self.ends.insert(end.position, kept);
                 if let Some(attempt) = self.attempt.take() {
-                    self.writer.end_cell(attempt, self.to_store(end))?;
+                    let mut kept = self.to_store(end);
+                    if let Some(asked) = &self.plan.collect {
+                        self.collected.end_cell(asked.hz, &mut kept);
+                    }
+                    self.writer.end_cell(attempt, kept)?;
                 }
             }
             Event::HostLost { host, why } => {

@@ -1,0 +1,287 @@
+//! The last finished run of each title as OpenMetrics text, for monitoring systems
+//! (<https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>).
+//!
+//! What isn't known has no sample: no 0 stands for it. Nothing is measured for a reading.
+//!
+//! All families are gauges. The text is also right in Prometheus' own format, which has no other type that would fit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::StoreError;
+use crate::query::{Answer, SeriesQuery};
+use crate::read::{IterationRow, RunDetails, RunRow};
+use crate::store::Store;
+
+/// The type of the text, for HTTP.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Most titles that are told; those with the newest runs.
+const MOST_TITLES: usize = 500;
+/// Most iterations of a run whose results are told.
+const MOST_ITERATIONS: usize = 500;
+/// Most samples of an iteration that its result is the mean of.
+const MOST_SAMPLES: usize = 1000;
+/// The longest value of a label, in characters.
+const LONGEST_LABEL: usize = 256;
+
+/// A family of metrics: its name, what its samples end with as a unit, and what it is.
+struct Family {
+    name: &'static str,
+    unit: Option<&'static str>,
+    help: &'static str,
+    /// Its samples of a run: labels beside the title, and the value.
+    samples: fn(&Facts, i64) -> Vec<(Labels, f64)>,
+}
+
+/// Names and values of labels.
+type Labels = Vec<(&'static str, String)>;
+
+/// What is told of a run. It has ended, so nothing of it changes any more.
+#[derive(Clone, Debug)]
+struct Facts {
+    row: RunRow,
+    verdict: Option<&'static str>,
+    results: Vec<(Labels, f64)>,
+}
+
+const STATUSES: [&str; 3] = ["complete", "failed", "stopped"];
+const VERDICTS: [&str; 3] = ["pass", "fail", "undecided"];
+
+const FAMILIES: [Family; 8] = [
+    Family {
+        name: "linerate_run_info",
+        unit: None,
+        help: "What the last finished run of a title was; always 1.",
+        samples: |facts, _| {
+            let row = &facts.row;
+            let labels = vec![
+                ("run", row.run.clone()),
+                ("command", row.command.clone()),
+                ("benchmarks", row.benchmarks.clone()),
+                ("version", row.version.clone()),
+            ];
+            vec![(labels, 1.0)]
+        },
+    },
+    Family {
+        name: "linerate_run_ended_timestamp_seconds",
+        unit: Some("seconds"),
+        help: "When the last finished run of a title ended, since 1970, UTC.",
+        samples: |facts, _| of_some(facts.row.ended_ms.map(|ms| ms as f64 / 1e3)),
+    },
+    Family {
+        name: "linerate_run_age_seconds",
+        unit: Some("seconds"),
+        help: "Time since the last finished run of a title ended.",
+        samples: |facts, now_ms| {
+            let age_ms = facts.row.ended_ms.map(|ended_ms| now_ms.saturating_sub(ended_ms));
+            // A clock that was set back says nothing of the age.
+            of_some(age_ms.filter(|age_ms| *age_ms >= 0).map(|ms| ms as f64 / 1e3))
+        },
+    },
+    Family {
+        name: "linerate_run_status",
+        unit: None,
+        help: "How the last finished run of a title ended: 1 for its status, 0 for the others.",
+        samples: |facts, _| one_of("status", &STATUSES, &facts.row.status),
+    },
+    Family {
+        name: "linerate_run_verdict",
+        unit: None,
+        help: "Whether the run met its thresholds: 1 for its verdict, 0 for the others; none without thresholds.",
+        samples: |facts, _| {
+            facts.verdict.map_or_else(Vec::new, |verdict| one_of("verdict", &VERDICTS, verdict))
+        },
+    },
+    Family {
+        name: "linerate_run_cells",
+        unit: None,
+        help: "Cells of the run's plan: points of the matrix times samples.",
+        samples: |facts, _| of_some(Some(f64::from(facts.row.cells))),
+    },
+    Family {
+        name: "linerate_run_cells_done",
+        unit: None,
+        help: "Cells of the run that were measured.",
+        samples: |facts, _| of_some(Some(f64::from(facts.row.done))),
+    },
+    Family {
+        name: "linerate_run_result",
+        unit: None,
+        help: "What an iteration is judged by, the mean of its samples, in the unit of label unit.",
+        samples: |facts, _| facts.results.clone(),
+    },
+];
+
+fn of_some(value: Option<f64>) -> Vec<(Labels, f64)> {
+    value.map(|value| (Vec::new(), value)).into_iter().collect()
+}
+
+/// A sample for each word, 1 for the one that is meant. A word that isn't known has none.
+fn one_of(label: &'static str, words: &[&str], meant: &str) -> Vec<(Labels, f64)> {
+    if !words.contains(&meant) {
+        return Vec::new();
+    }
+    let sample =
+        |word: &&str| (vec![(label, (*word).to_owned())], if *word == meant { 1.0 } else { 0.0 });
+    words.iter().map(sample).collect()
+}
+
+/// Makes the text, and keeps what it has read of runs that are still the last of their titles.
+#[derive(Debug, Default)]
+pub struct Exposition {
+    known: BTreeMap<String, Facts>,
+}
+
+impl Exposition {
+    /// One that has read nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The text at a time (UTC, milliseconds since 1970).
+    ///
+    /// # Errors
+    /// Where the store can't be read.
+    pub fn render(&mut self, store: &Store, now_ms: i64) -> Result<String, StoreError> {
+        let rows = last_finished(store.runs()?);
+        let mut known = BTreeMap::new();
+        for (title, row) in rows {
+            let kept = self.known.remove(&title).filter(|facts| facts.row == row);
+            let facts = match kept {
+                Some(facts) => facts,
+                None => read(store, row)?,
+            };
+            known.insert(title, facts);
+        }
+        self.known = known;
+        Ok(self.render_known(now_ms))
+    }
+
+    /// The text of what was read before: without any run where nothing was.
+    pub fn render_known(&self, now_ms: i64) -> String {
+        let mut text = String::new();
+        for family in &FAMILIES {
+            let Family { name, unit, help, samples } = family;
+            // Nothing fails to be written to memory.
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+            if let Some(unit) = unit {
+                let _ = writeln!(text, "# UNIT {name} {unit}");
+            }
+            for (title, facts) in &self.known {
+                for (labels, value) in samples(facts, now_ms) {
+                    let title = [("title", title.clone())];
+                    let labels = title
+                        .into_iter()
+                        .chain(labels)
+                        .map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)));
+                    let labels = labels.collect::<Vec<_>>().join(",");
+                    let _ = writeln!(text, "{name}{{{labels}}} {value}");
+                }
+            }
+        }
+        text.push_str("# EOF\n");
+        text
+    }
+}
+
+/// The run of each title that ended last. A run without a title goes by its command.
+fn last_finished(runs: Vec<RunRow>) -> BTreeMap<String, RunRow> {
+    let mut last: BTreeMap<String, RunRow> = BTreeMap::new();
+    for run in runs {
+        let title = if run.title.is_empty() { &run.command } else { &run.title };
+        let is_finished = run.ended_ms.is_some() && STATUSES.contains(&run.status.as_str());
+        let is_later = last.get(title).is_none_or(|known| known.ended_ms < run.ended_ms);
+        if is_finished && is_later {
+            last.insert(title.clone(), run);
+        }
+    }
+    if last.len() > MOST_TITLES {
+        let mut ends: Vec<_> = last.values().map(|run| run.ended_ms).collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        let oldest = ends.get(MOST_TITLES - 1).copied().flatten();
+        last.retain(|_, run| run.ended_ms >= oldest);
+    }
+    last
+}
+
+fn read(store: &Store, row: RunRow) -> Result<Facts, StoreError> {
+    let details = store.details(row.id)?;
+    let mut results = Vec::new();
+    for iteration in details.iterations.iter().take(MOST_ITERATIONS) {
+        results.extend(result_of(store, &details, iteration)?);
+    }
+    Ok(Facts { verdict: verdict_of(&details), row, results })
+}
+
+/// The worst verdict of the iterations; none where none has one.
+fn verdict_of(details: &RunDetails) -> Option<&'static str> {
+    let words: BTreeSet<&str> =
+        details.iterations.iter().map(|iteration| iteration.status.as_str()).collect();
+    if words.contains("fail") {
+        Some("fail")
+    } else if words.iter().eq(["pass"].iter()) {
+        Some("pass")
+    } else {
+        words.iter().any(|word| VERDICTS.contains(word)).then_some("undecided")
+    }
+}
+
+/// What an iteration came to in its primary metric; `None` where no sample has it.
+fn result_of(
+    store: &Store,
+    details: &RunDetails,
+    iteration: &IterationRow,
+) -> Result<Option<(Labels, f64)>, StoreError> {
+    let primary = iteration.primary_metric.split(',').next().unwrap_or_default();
+    let Some((source, metric)) = primary.split_once("::") else { return Ok(None) };
+    let (mut sum, mut count, mut unit) = (0.0, 0_u32, String::new());
+    for sample in iteration.samples.iter().take(MOST_SAMPLES) {
+        let Some(period) = sample.period.as_ref().filter(|_| sample.status == "done") else {
+            continue;
+        };
+        let mut query = SeriesQuery::new(details.row.id, source, metric);
+        query.period = Some(period.uuid.clone());
+        let answer = match store.query(&query) {
+            Ok(answer) => answer,
+            // A sample may lack what others have.
+            Err(StoreError::NotFound(_)) => continue,
+            Err(error) => return Err(error),
+        };
+        if let Some(value) = known_value(&answer) {
+            (sum, count) = (sum + value, count + 1);
+            unit = answer.unit;
+        }
+    }
+    let params = iteration.params.iter().map(|param| format!("{}={}", param.arg, param.value));
+    let labels = vec![
+        ("iteration", iteration.num.to_string()),
+        ("metric", primary.to_owned()),
+        ("unit", unit),
+        ("params", params.collect::<Vec<_>>().join(" ")),
+    ];
+    let mean = (count > 0).then(|| sum / f64::from(count));
+    Ok(mean.filter(|mean| mean.is_finite()).map(|mean| (labels, mean)))
+}
+
+/// The only value of an answer; none where no data stands behind it.
+fn known_value(answer: &Answer) -> Option<f64> {
+    let window = answer.groups.first()?.windows.first()?;
+    window.value.filter(|_| window.coverage > 0.0)
+}
+
+/// A label's value as the text has it.
+fn escaped(value: &str) -> String {
+    let mut text = String::new();
+    for letter in value.chars().take(LONGEST_LABEL) {
+        match letter {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            letter if letter.is_control() => text.push('?'),
+            letter => text.push(letter),
+        }
+    }
+    text
+}
