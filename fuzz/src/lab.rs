@@ -1,66 +1,52 @@
-//! Plans of matrices.
+//! What a controller and an agent do with lines from the other end.
 
-use linerate_lab::plan::{
-    Fault, Known, Plan, Prepared, Ready, TaskSpec, Word, Work, Workloads, read_plan,
+use linerate_lab::agent::{
+    Action, Agent, AgentHello, Controller, Moment, OutputStream, StartTask, TaskEnd,
 };
-use linerate_measure::matrix::Iteration;
-use linerate_measure::plan::Notation;
 
-/// Two workloads with a few parameters each; a rate is refused where it isn't a number of M.
-struct Stand;
-
-impl Workloads for Stand {
-    fn names(&self) -> Vec<String> {
-        ["stream", "iperf3"].map(str::to_owned).to_vec()
-    }
-
-    fn parameters(&self, _: &str) -> Vec<String> {
-        ["protocol", "rate", "time", "flows", "server.cpu"].map(str::to_owned).to_vec()
-    }
-
-    fn prepare(&self, workload: &str, iteration: &Iteration) -> Result<Prepared, Fault> {
-        if iteration.value("rate").is_some_and(|rate| !rate.ends_with('M')) {
-            return Err(Fault { parameter: Some("rate".to_owned()), why: "is no rate".to_owned() });
+/// Bytes of both directions, line by line: the first byte of a line says to which end it goes and how much time passes
+/// before it, `>` and `<` those of the seeds.
+pub fn agent_lines(data: &[u8]) {
+    let mut now = Moment { monotonic_ns: 1, utc_ns: 1 };
+    let mut agent = Agent::new(AgentHello::default(), now);
+    let mut controller = Controller::new(60_000_000_000, now);
+    for line in data.split(|&byte| byte == b'\n') {
+        let Some((&way, line)) = line.split_first() else { continue };
+        // Up to 2 s, so that leases run out.
+        now.monotonic_ns += u64::from(way) * 8_000_000;
+        now.utc_ns = now.utc_ns.wrapping_add(i64::from(way));
+        agent.handle_timeout(now);
+        controller.handle_timeout(now);
+        match way % 4 {
+            0 => controller.handle_line(line, now),
+            1 => {
+                // Orders of a controller that knows these numbers.
+                let task = line.first().map_or(0, |&byte| u32::from(byte % 4));
+                controller.start(StartTask { task, ..StartTask::default() });
+                controller.stop(task, 5);
+                controller.measure_clock(now);
+            }
+            2 => agent.handle_line(line, now),
+            _ => agent.handle_child_line(1, OutputStream::Stdout, line),
         }
-        let words: Vec<Word> = vec![workload.into(), Known::Address.into(), Known::Port.into()];
-        let task = TaskSpec::new(words, Ready::AtOnce);
-        Ok(Prepared {
-            work: Work { server: task.clone(), client: task },
-            expected_ns: 10_000_000_000,
-            figures: vec!["goodput_bps".to_owned()],
-            needs_port: workload == "iperf3",
-        })
-    }
-}
-
-/// A plan as TOML and as JSON: what is refused names a field and why, what is accepted holds together, and reads back.
-pub fn matrix_plan(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
-    for notation in [Notation::Toml, Notation::Json] {
-        match read_plan(text, notation, &Stand) {
-            Err(error) => assert!(!error.place.is_empty() && !error.why.is_empty()),
-            Ok(plan) => check(&plan),
+        while let Some(action) = agent.poll_action() {
+            match action {
+                Action::Start(start) if start.task % 3 == 0 => {
+                    agent.handle_started(start.task, Err("no".to_owned()), now);
+                }
+                Action::Start(start) => agent.handle_started(start.task, Ok(1), now),
+                Action::Kill { task } | Action::Terminate { task } => {
+                    agent.handle_ended(TaskEnd { task, ..TaskEnd::default() });
+                }
+                Action::Write { .. } | Action::Collect { .. } => {}
+            }
         }
-    }
-}
-
-fn check(plan: &Plan) {
-    assert!(!plan.points.is_empty() && !plan.pairs.is_empty());
-    assert!(plan.check_size().is_ok());
-    for (place, pair) in plan.pairs.iter().enumerate() {
-        assert_eq!(pair.number as usize, place + 1);
-        assert!(plan.hosts.contains_key(&pair.client) && plan.hosts.contains_key(&pair.server));
-        let collides = |other: &&linerate_lab::plan::Pair| {
-            other.number != pair.number && other.server == pair.server && other.port == pair.port
-        };
-        assert!(pair.port == 0 || !plan.pairs.iter().any(|other| collides(&other)));
-    }
-    for point in &plan.points {
-        assert!(point.work_of(0).is_some());
-        for threshold in &point.thresholds {
-            assert!(threshold.bound_at(&point.iteration).is_ok());
+        // All that an agent says is one line, and can be read.
+        while let Some(line) = agent.poll_output() {
+            assert!(!line.contains('\n'));
+            assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok());
         }
+        while controller.poll_output().is_some() {}
+        while controller.poll_event().is_some() {}
     }
-    let text = serde_json::to_string(plan).unwrap_or_default();
-    assert!(serde_json::from_str::<Plan>(&text).is_ok_and(|again| again == *plan));
 }

@@ -11,4 +11,5 @@ pub mod life;
 pub mod measure;
 pub mod netperf;
 pub mod perf;
+pub mod plans;
 pub mod wire;

@@ -3,11 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 #[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
-#[path = "../../../fuzz/src/lab.rs"]
-mod plans;
-#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
 #[path = "../../../fuzz/src/collected.rs"]
-mod targets;
+mod collected;
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/lab.rs"]
+mod lab;
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/plans.rs"]
+mod plans;
 
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
@@ -15,8 +20,13 @@ mod replay;
 use replay::replay;
 
 #[test]
+fn agent_lines() {
+    replay("agent_lines", lab::agent_lines);
+}
+
+#[test]
 fn collected() {
-    replay("collected", targets::collected);
+    replay("collected", collected::collected);
 }
 
 #[test]

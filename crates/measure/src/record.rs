@@ -13,9 +13,9 @@ use crate::sample::Sample;
 
 /// One record. `record` names its kind, and `version` is [`Record::VERSION`].
 ///
-/// Kinds of a measurement: `started`, `sample`, in a hunt `trial`, `finished` or `error` at last, and between them `queued`,
-/// `armed` and `note`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`, `refused`, `note`,
-/// `error`.
+/// Kinds of a measurement: `started`, `sample`, in a hunt `trial`, `finished` or `error` at last, and between them
+/// `queued`, `armed` and `note`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`,
+/// `refused`, `note`, `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {

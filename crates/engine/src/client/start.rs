@@ -62,6 +62,18 @@ impl AsFd for LaterStart {
     }
 }
 
+/// When a load starts, as far as that is known.
+#[derive(Debug, Default)]
+pub(super) struct Start<'a> {
+    /// Names the start when all flows stand.
+    pub(super) later: Option<&'a LaterStart>,
+    /// When the load is to start (UTC), where that was named.
+    pub(super) at_utc_ns: Option<i64>,
+    /// When this end's load opens (monotonic), once the server has started.
+    pub(super) opens_at_ns: Option<u64>,
+    pub(super) punctual: Punctual,
+}
+
 /// The real-time class around a named start: taken shortly before it, given back when the load is open.
 #[derive(Debug, Default)]
 pub(super) struct Punctual {

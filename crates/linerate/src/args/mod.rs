@@ -4,6 +4,7 @@
 
 mod compare;
 mod connect;
+mod hosts;
 mod hunt;
 mod identity;
 mod kubernetes;
@@ -19,6 +20,7 @@ pub mod values;
 
 pub use compare::CompareArgs;
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
+pub use hosts::{HostsArgs, HostsCheckArgs, HostsCommand};
 pub use hunt::HuntArgs;
 pub use identity::IdentityArgs;
 pub use kubernetes::{
@@ -116,6 +118,8 @@ pub enum Command {
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
     Proxy(ProxyArgs),
+    /// Show what works on the hosts of a plan, and what doesn't
+    Hosts(HostsArgs),
     /// Serve `linerate matrix` on a host, which starts it by itself
     Agent,
     /// Prepare and clean a cluster of Kubernetes, in which plans can have pods

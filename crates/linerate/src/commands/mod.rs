@@ -5,6 +5,7 @@ mod compare;
 mod dry_run;
 mod generate;
 mod help;
+mod hosts;
 mod hunt;
 mod kubernetes;
 mod link;
@@ -130,6 +131,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
+        Command::Hosts(args) => hosts::attend_hosts(args, cancel),
         Command::Agent => agent::serve_controller(cancel),
         Command::Kubernetes(args) => kubernetes::attend_cluster(args),
         Command::Image(args) => kubernetes::write_own_image(args),
