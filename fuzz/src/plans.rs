@@ -27,6 +27,7 @@ impl Workloads for Stand {
         Ok(Prepared {
             work: Work { server: task.clone(), client: task },
             expected_ns: 10_000_000_000,
+            longest_ns: None,
             figures: vec!["goodput_bps".to_owned()],
             needs_port: workload == "iperf3",
         })

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use linerate_measure::Run;
 use linerate_measure::matrix::Cell;
 use linerate_measure::metric::Combine;
-use linerate_measure::summary::Summary;
-use linerate_measure::threshold::{Judgement, Observation, Threshold, Verdict, figures, metric_of};
+use linerate_measure::threshold::{
+    Judgement, Observation, Threshold, Verdict, figures_of_run, metric_of,
+};
 
 use crate::plan::Plan;
 
@@ -19,9 +21,9 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The figures of the summaries of all pairs.
-    pub fn new<'a>(summaries: impl Iterator<Item = &'a Summary>, is_trusted: bool) -> Self {
-        Self { pairs: summaries.map(figures).collect(), is_trusted }
+    /// The figures of the runs of all pairs.
+    pub fn new<'a>(runs: impl Iterator<Item = &'a Run>, is_trusted: bool) -> Self {
+        Self { pairs: runs.map(figures_of_run).collect(), is_trusted }
     }
 
     /// One figure of all pairs: what adds up over flows or directions is added, of anything else the worst pair counts.

@@ -207,6 +207,26 @@ metrics! {
     CWND = "cwnd_bytes", Bytes, "congestion window", "congestion windows", [Combine::Add, Combine::Last, Combine::Add];
 }
 
+/// What a hunt has found: a rate in its unit, bits of payload or requests per second. It stands for the whole run, in
+/// the place of the metrics of one trial.
+pub const HUNTED: [Metric; 2] = [HUNT_RATE_BPS, HUNT_RATE_PER_S];
+
+/// The rate that a hunt over a stream has found.
+pub const HUNT_RATE_BPS: Metric = Metric::new(
+    "hunt_rate_bps",
+    Unit::BitsPerSecond,
+    ("found", "the highest rate of payload that keeps the limits of a hunt"),
+    [Combine::Anew, Combine::Anew, Combine::Anew],
+);
+
+/// The rate that a hunt over requests has found.
+pub const HUNT_RATE_PER_S: Metric = Metric::new(
+    "hunt_rate_per_s",
+    Unit::PerSecond,
+    ("found", "the highest rate of requests that keeps the limits of a hunt"),
+    [Combine::Anew, Combine::Anew, Combine::Anew],
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,9 +243,10 @@ mod tests {
 
     #[test]
     fn names_end_with_their_unit_and_differ() {
-        for (place, metric) in METRICS.iter().enumerate() {
+        let all: Vec<Metric> = METRICS.iter().chain(&HUNTED).copied().collect();
+        for (place, metric) in all.iter().enumerate() {
             assert!(metric.name.ends_with(metric.unit.suffix()), "{metric:?}");
-            assert!(METRICS[..place].iter().all(|other| other.name != metric.name), "{metric:?}");
+            assert!(all[..place].iter().all(|other| other.name != metric.name), "{metric:?}");
         }
         assert_eq!(LATENCY.part("p50"), "latency_p50_ns");
         assert_eq!(DATAGRAMS.part("sent"), "datagrams_sent");

@@ -12,7 +12,7 @@
 mod figures;
 mod judge;
 
-pub use figures::{figures, figures_of, metric_of};
+pub use figures::{figures, figures_of, figures_of_run, hunted, metric_of};
 pub use judge::{Judgement, Observation, Verdict};
 
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@ pub use read::{TEXT_BYTES_MAX, read_plan};
 pub use schema::schema;
 pub use topology::{Crossing, Pair, Placement, Topology, TopologyError};
 pub use work::{Known, Reached, Ready, TaskSpec, Word, Work};
-pub use workloads::{Fault, Prepared, Workloads};
+pub use workloads::{Fault, HUNT, Prepared, Workloads};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,7 +99,7 @@ impl Plan {
 /// One point of the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// What is measured: `stream`, `rr`, `iperf3`, ...
+    /// What is measured: `stream`, `rr`, `iperf3`, ...; [`HUNT`] is a search.
     pub workload: String,
     /// The values of its axes. A name that begins with `server.` is for the server.
     pub iteration: Iteration,
@@ -110,6 +110,9 @@ pub struct Point {
     pub thresholds: Vec<Threshold>,
     /// How long one sample takes, without set-up, in nanoseconds.
     pub expected_ns: u64,
+    /// The longest that it may take, where that is known to be more, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
 }
 
 impl Point {
@@ -118,6 +121,11 @@ impl Point {
         let settings = self.iteration.settings.iter();
         let settings = settings.map(|one| format!(" {}={}", one.name, one.value));
         format!("{}{}", self.workload, settings.collect::<String>())
+    }
+
+    /// The longest that one sample may take, without set-up, in nanoseconds.
+    pub fn most_ns(&self) -> u64 {
+        self.longest_ns.unwrap_or(0).max(self.expected_ns)
     }
 
     /// The command lines of a pair by its place in [`Plan::pairs`].

@@ -11,7 +11,7 @@ use linerate_measure::units::parse_duration;
 use crate::collect::{LEAST_HZ, MOST_HZ, Request, Source};
 
 use super::node::{Fields, Node, read_words, suggest};
-use super::workloads::Workloads;
+use super::workloads::{HUNT, Workloads};
 use super::{OnHostLoss, Plan, PlanError, Schedule};
 
 /// The longest text of a plan.
@@ -52,12 +52,19 @@ pub fn read_plan(
     let schedule = read_schedule(fields.take("schedule"))?;
     let collect = read_collect(fields.take("collect"))?;
     let cells = fields.take("cells");
-    if fields.take("hunt").is_some() {
-        let why = "is for searches, which `linerate hunt` makes: a plan has [[cells]] alone so far";
+    let hunts = fields.take("hunt");
+    fields.finish()?;
+    let (points, needs_port) = cells::read_cells(cells, hunts, workloads)?;
+    let has_hunt = points.iter().any(|point| point.workload == HUNT);
+    if has_hunt && placed.pairs.len() > 1 {
+        let why = format!(
+            "is for one pair of hosts, and the topology makes {}: write a plan for each pair, or \
+             flows = {} for more flows",
+            placed.pairs.len(),
+            placed.pairs.len()
+        );
         return Err(PlanError::new("hunt", why));
     }
-    fields.finish()?;
-    let (points, needs_port) = cells::read_cells(cells, workloads)?;
     placed.assign_ports(needs_port)?;
     let mut plan = Plan {
         schema: Plan::SCHEMA.to_owned(),

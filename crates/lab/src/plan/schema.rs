@@ -19,7 +19,7 @@ pub fn schema() -> Value {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": Plan::SCHEMA,
         "type": "object",
-        "required": ["cells"],
+        "anyOf": [{ "required": ["cells"] }, { "required": ["hunt"] }],
         "additionalProperties": false,
         "properties": {
             "schema": { "const": Plan::SCHEMA },
@@ -63,6 +63,21 @@ pub fn schema() -> Value {
                 "properties": {
                     "workload": { "type": "string" },
                     "zip": { "type": "array", "items": names, "description": "Axes that step together." },
+                    "exclude": { "type": "array", "items": { "type": "object", "additionalProperties": words } },
+                    "thresholds": names,
+                    "server": { "type": "object", "additionalProperties": words },
+                },
+                "additionalProperties": words,
+            } },
+            "hunt": { "type": "array", "items": {
+                "type": "object",
+                "description": "A search for the highest rate that keeps limits, at each point of its axes. For one pair.",
+                "properties": {
+                    "workload": false,
+                    "rate": { "description": "LOW..HIGH, or one rate to judge." },
+                    "loss": { "description": "The most that may be lost, or fail: 0.1%." },
+                    "latency": { "description": "The most that a percentile may be: p99=1ms." },
+                    "zip": { "type": "array", "items": names },
                     "exclude": { "type": "array", "items": { "type": "object", "additionalProperties": words } },
                     "thresholds": names,
                     "server": { "type": "object", "additionalProperties": words },

@@ -4,9 +4,12 @@ use linerate_measure::matrix::Iteration;
 
 use super::Work;
 
+/// What a search for the highest rate that keeps limits is called: the workload of `[[hunt]]`.
+pub const HUNT: &str = "hunt";
+
 /// The workloads that a plan can name.
 pub trait Workloads {
-    /// Their names.
+    /// Their names, without [`HUNT`], which the other functions know as well.
     fn names(&self) -> Vec<String>;
 
     /// The names of a workload's parameters; those for its server begin with `server.`.
@@ -27,6 +30,8 @@ pub struct Prepared {
     pub work: Work,
     /// How long one sample takes, without set-up, in nanoseconds.
     pub expected_ns: u64,
+    /// The longest that it may take, where that is known to be more, in nanoseconds.
+    pub longest_ns: Option<u64>,
     /// The figures that its result can have.
     pub figures: Vec<String>,
     /// Whether its server can't choose a free port by itself.

@@ -12,7 +12,7 @@ use super::verdict::{Skewed, doubts, judge_skew};
 use crate::agent::{StartTask, TaskEnd};
 use crate::barrier::{on_host, render_start, start_time};
 use crate::host::{ChildEvent, ChildEventKind, HostEvent, HostEventKind, HostId};
-use crate::plan::{Pair, Reached, Ready, TaskSpec, Work};
+use crate::plan::{Pair, Point, Reached, Ready, TaskSpec, Work};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Servers may take so long until they listen, and clients until they are armed.
@@ -332,7 +332,7 @@ impl Attempt {
     fn start_load(&mut self, conductor: &mut Conductor<'_>) {
         let point = usize::try_from(self.cell.iteration).ok();
         let point = point.and_then(|place| conductor.plan.points.get(place));
-        let planned_ns = point.map_or(0, |point| point.expected_ns).saturating_mul(2);
+        let planned_ns = point.map_or(0, Point::most_ns).saturating_mul(2);
         self.enter(conductor, Stage::Measuring, planned_ns.saturating_add(OVERTIME_NS));
         let waiting: Vec<(HostId, u32)> = self
             .programs

@@ -1,7 +1,7 @@
 //! What happens while a plan is carried out.
 
 use linerate_measure::matrix::Cell;
-use linerate_measure::{Role, Run, Summary};
+use linerate_measure::{Role, Run};
 
 /// What takes the events.
 pub trait Sink {
@@ -127,9 +127,9 @@ pub struct CellEnd {
 
 impl CellEnd {
     /// The results: one for each pair that has one.
-    pub fn summaries(&self) -> impl Iterator<Item = &Summary> + Clone {
+    pub fn runs(&self) -> impl Iterator<Item = &Run> + Clone {
         let of_clients = self.documents.iter().filter(|document| document.role == Role::Client);
-        of_clients.map(|document| &document.run.summary)
+        of_clients.map(|document| &*document.run)
     }
 }
 

@@ -63,6 +63,7 @@ fn plan(points: u32, samples: u32, pairs: &[(&str, &str)]) -> Plan {
         work: vec![work.clone()],
         thresholds: Vec::new(),
         expected_ns: 1_000_000_000,
+        longest_ns: None,
     };
     let pair = |(place, (client, server)): (usize, &(&str, &str))| Pair {
         number: u32::try_from(place + 1).unwrap(),

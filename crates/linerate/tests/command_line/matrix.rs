@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A place for a plan and a store.
@@ -96,6 +96,57 @@ bytes = "100K"
         assert_eq!(figure(4, sample, "transactions"), Some(20.0));
         assert!(figure(5, sample, "received_bytes").unwrap() >= 100_000.0);
     }
+}
+
+#[test]
+fn a_hunt_is_a_cell_whose_figure_is_the_rate_that_it_found() {
+    // With a limit of all datagrams a rate passes if anything arrives: the steps of --compat are known.
+    let place = Place::with_plan(
+        r#"
+[[cells]]
+workload = "rr"
+count = 20
+[[hunt]]
+compat = true
+rate = ["1M..5M", "1M..9M"]
+loss = "100%"
+time = "500ms"
+size = 500
+thresholds = ["hunt_rate_bps >= 4M"]
+[[hunt]]
+requests = true
+rate = "20"
+time = "1s"
+"#,
+    );
+    let output = place.run(&["--json", "--quiet"]);
+    assert_measured(&output);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["ending"], "complete");
+    assert_eq!(result["cells"].as_array().unwrap().len(), 4);
+    let figures = |point: usize| &result["points"][point]["samples"][0]["pairs"][0];
+    assert_eq!(figures(0)["transactions"], 20.0);
+    assert_eq!(figures(1), &json!({ "hunt_rate_bps": 4e6 }));
+    assert_eq!(figures(2), &json!({ "hunt_rate_bps": 8e6 }));
+    // One rate is kept, or isn't; a busy machine may not even offer it.
+    let of_requests = figures(3).as_object().unwrap();
+    assert!(of_requests.values().all(|rate| *rate == 20.0), "{of_requests:?}");
+    for point in [1, 2] {
+        assert_eq!(result["points"][point]["verdict"], "pass", "{result}");
+    }
+    let store = linerate_results::Store::open_to_read(&place.path("results.db")).unwrap();
+    let run = store.find("last").unwrap().id;
+    let mut trials = Vec::new();
+    store
+        .each_document(run, |document| {
+            let run: Value = serde_json::from_str(&document.body).unwrap();
+            trials.extend(run["hunt"]["trials"].as_array().map(Vec::len));
+            Ok::<_, linerate_results::StoreError>(())
+        })
+        .unwrap();
+    trials.sort_unstable();
+    assert_eq!(trials.len(), 3, "{trials:?}");
+    assert!(trials.contains(&2) && trials.contains(&3), "{trials:?}");
 }
 
 #[test]
@@ -198,6 +249,18 @@ fn values_that_no_command_takes_are_refused_before_anything_runs() {
         ),
         ("workload = \"netperf\"\nzz = 1", "cells[0].zz is no parameter of netperf"),
         ("workload = \"iperf3\"\ntime = -1", "iperf3 refuses"),
+        ("workload = \"hunt\"", "cells[0].workload is hunt: write [[hunt]]"),
+        ("workload = \"rr\"\n[[hunt]]\nrate = \"9M..1M\"", "hunt[0].rate"),
+        ("workload = \"rr\"\n[[hunt]]\nprotocol = \"tcp\"", "a stream over TCP loses nothing"),
+        ("workload = \"rr\"\n[[hunt]]\nlatency = \"1ms\"", "hunt[0].latency"),
+        (
+            "workload = \"rr\"\n[[hunt]]\nstart_at = \"-\"",
+            "hunt[0].start_at is no parameter of hunt",
+        ),
+        (
+            "workload = \"rr\"\n[[hunt]]\nthresholds = [\"goodput_bps > 1\"]",
+            "hunt with these parameters has no goodput_bps: write hunt_rate_bps",
+        ),
     ] {
         let place = Place::with_plan(&format!("[[cells]]\n{cell}"));
         let output = place.run(&[]);

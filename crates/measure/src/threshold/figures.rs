@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::metric::{self, Combine, METRICS, Metric};
+use crate::Run;
+use crate::hunt::{HuntRecord, RateUnit};
+use crate::metric::{self, Combine, HUNTED, METRICS, Metric};
 use crate::plan::{Kind, Transport, Workload};
 use crate::summary::Summary;
 
@@ -18,6 +20,28 @@ const DATAGRAM_PARTS: [&str; 8] =
 const FRAME_PARTS: [&str; 4] = ["sent", "completed", "late", "dropped"];
 /// The parts of [`metric::CPU`].
 const CPU_PARTS: [&str; 2] = ["client", "server"];
+
+/// The figures of a run: those of its summary; of a hunt, whose summary is that of one trial, the rate that it found.
+pub fn figures_of_run(run: &Run) -> BTreeMap<String, f64> {
+    match run.hunt.as_deref() {
+        None => figures(&run.summary),
+        Some(hunt) => figures_of_hunt(hunt),
+    }
+}
+
+fn figures_of_hunt(hunt: &HuntRecord) -> BTreeMap<String, f64> {
+    let found =
+        hunt.outcome.rate().map(|rate| (hunted(hunt.goal.unit).name.to_owned(), rate as f64));
+    found.into_iter().collect()
+}
+
+/// The metric that a hunt finds.
+pub fn hunted(unit: RateUnit) -> Metric {
+    match unit {
+        RateUnit::BitsPerSecond => metric::HUNT_RATE_BPS,
+        RateUnit::RequestsPerSecond => metric::HUNT_RATE_PER_S,
+    }
+}
 
 /// Every figure of a summary by its name: a field, or a part of one (`latency_p99_ns`, `datagrams_lost`). `errors` is
 /// the sum over all kinds, and 0 where there is none.
@@ -63,7 +87,7 @@ fn add_parts(metric: &Metric, parts: &Map<String, Value>, figures: &mut BTreeMap
 
 /// The metric that a figure is, or is a part of.
 pub fn metric_of(figure: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| names_of(metric).iter().any(|name| name == figure))
+    METRICS.iter().chain(&HUNTED).find(|metric| names_of(metric).iter().any(|name| name == figure))
 }
 
 fn names_of(metric: &Metric) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! `[[cells]]`.
+//! `[[cells]]` and `[[hunt]]`.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,26 @@ use linerate_measure::threshold::Threshold;
 
 use super::{Fields, Node, PlanError, read_words, suggest};
 use crate::plan::Point;
-use crate::plan::workloads::{Prepared, Workloads};
+use crate::plan::workloads::{HUNT, Prepared, Workloads};
 
-/// Reads all cells: their points, and whether a server needs a port.
+/// Reads all cells, then all hunts: their points, and whether a server needs a port.
 pub(super) fn read_cells(
-    node: Option<Node>,
+    cells: Option<Node>,
+    hunts: Option<Node>,
     workloads: &dyn Workloads,
 ) -> Result<(Vec<Point>, bool), PlanError> {
-    let tables = match node {
-        Some(Node::List(tables)) if !tables.is_empty() => tables,
-        Some(table @ Node::Table(_)) => vec![table],
-        _ => {
-            let why = "has nothing to measure: write [[cells]] with workload = \"stream\"";
-            return Err(PlanError::new("cells", why));
-        }
-    };
+    let tables = [(Kind::Cells, tables_of(cells)), (Kind::Hunt, tables_of(hunts))];
+    if tables.iter().all(|(_, tables)| tables.is_empty()) {
+        let why = "has nothing to measure: write [[cells]] with workload = \"stream\"";
+        return Err(PlanError::new("cells", why));
+    }
+    let tables = tables.into_iter().flat_map(|(kind, tables)| {
+        tables.into_iter().enumerate().map(move |(place, table)| (kind, place, table))
+    });
     let (mut points, mut needs_port) = (Vec::new(), false);
-    for (place, table) in tables.into_iter().enumerate() {
-        let place = format!("cells[{place}]");
-        let cell = Cells::read(&place, table, workloads)?;
+    for (kind, place, table) in tables {
+        let place = format!("{}[{place}]", kind.name());
+        let cell = Cells::read(&place, kind, table, workloads)?;
         for iteration in
             cell.matrix.iterations().map_err(|error| PlanError::new(&place, error.to_string()))?
         {
@@ -48,6 +49,7 @@ pub(super) fn read_cells(
                 work: vec![prepared.work],
                 thresholds: cell.thresholds.clone(),
                 expected_ns: prepared.expected_ns,
+                longest_ns: prepared.longest_ns,
             });
             if points.len() > ITERATIONS_MAX {
                 let why = format!("have more than {ITERATIONS_MAX} points: split the plan");
@@ -58,6 +60,34 @@ pub(super) fn read_cells(
     Ok((points, needs_port))
 }
 
+/// What a table is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A workload is measured.
+    Cells,
+    /// A rate is searched.
+    Hunt,
+}
+
+impl Kind {
+    /// The name of the list.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cells => "cells",
+            Self::Hunt => "hunt",
+        }
+    }
+}
+
+/// The tables of a list; one may be written without the list.
+fn tables_of(node: Option<Node>) -> Vec<Node> {
+    match node {
+        Some(Node::List(tables)) => tables,
+        Some(table) => vec![table],
+        None => Vec::new(),
+    }
+}
+
 /// One table of cells.
 struct Cells {
     workload: String,
@@ -66,24 +96,24 @@ struct Cells {
 }
 
 impl Cells {
-    fn read(place: &str, table: Node, workloads: &dyn Workloads) -> Result<Self, PlanError> {
+    fn read(
+        place: &str,
+        kind: Kind,
+        table: Node,
+        workloads: &dyn Workloads,
+    ) -> Result<Self, PlanError> {
         let mut fields = Fields::new(place, table)?;
-        let names = workloads.names();
-        let workload = match fields.take("workload") {
-            Some(Node::Text(word) | Node::Plain(word)) => word,
-            Some(_) => {
-                let why = "is a list: write [[cells]] once for each workload";
-                return Err(fields.fault("workload", why));
-            }
-            None => {
-                let why = format!("is missing: write one of {}", names.join(", "));
-                return Err(fields.fault("workload", why));
+        let workload = match kind {
+            Kind::Cells => read_workload(&mut fields, &workloads.names())?,
+            Kind::Hunt => {
+                if fields.has("workload") {
+                    let why = "has no place in [[hunt]], whose load is a stream or, with requests = true, \
+                               requests: leave it out";
+                    return Err(fields.fault("workload", why));
+                }
+                HUNT.to_owned()
             }
         };
-        if !names.contains(&workload) {
-            let why = format!("is {workload}: {}", suggest(&workload, &names));
-            return Err(fields.fault("workload", why));
-        }
         let zip = match fields.take("zip") {
             None => Vec::new(),
             Some(node) => read_zip(&fields.place_of("zip"), node)?,
@@ -101,6 +131,28 @@ impl Cells {
         let axes = read_axes(place, fields.rest(), &workloads.parameters(&workload), &workload)?;
         Ok(Self { workload, matrix: Matrix { axes, zip, exclude }, thresholds })
     }
+}
+
+fn read_workload(fields: &mut Fields, names: &[String]) -> Result<String, PlanError> {
+    let workload = match fields.take("workload") {
+        Some(Node::Text(word) | Node::Plain(word)) => word,
+        Some(_) => {
+            let why = "is a list: write [[cells]] once for each workload";
+            return Err(fields.fault("workload", why));
+        }
+        None => {
+            let why = format!("is missing: write one of {}", names.join(", "));
+            return Err(fields.fault("workload", why));
+        }
+    };
+    if workload == HUNT {
+        return Err(fields.fault("workload", "is hunt: write [[hunt]] in the place of [[cells]]"));
+    }
+    if !names.contains(&workload) {
+        let why = format!("is {workload}: {}", suggest(&workload, names));
+        return Err(fields.fault("workload", why));
+    }
+    Ok(workload)
 }
 
 fn read_axes(

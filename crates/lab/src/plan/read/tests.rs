@@ -28,6 +28,7 @@ impl Workloads for Stand {
         Ok(Prepared {
             work: Work { server: task.clone(), client: task },
             expected_ns: 10_000_000_000,
+            longest_ns: None,
             figures: ["goodput_bps", "loss_ratio"].map(str::to_owned).to_vec(),
             needs_port: workload == "ask",
         })
@@ -138,7 +139,7 @@ fn faults_of_the_top_are_named() {
             ("title =", "the plan can't be read: "),
             ("title = 1\ntitle = 2", "the plan can't be read: "),
             ("", "cells has nothing to measure"),
-            ("[[hunt]]\nworkload = \"flood\"", "hunt is for searches"),
+            ("cells = []\nhunt = []", "cells has nothing to measure"),
         ],
     );
     let twice = r#"{"title":"a","title":"b"}"#;
@@ -146,6 +147,41 @@ fn faults_of_the_top_are_named() {
     assert!(error.starts_with("the plan can't be read: title is given twice"), "{error}");
     let long = " ".repeat(TEXT_BYTES_MAX + 1);
     assert!(toml(&long).unwrap_err().to_string().starts_with("the plan is longer than"));
+}
+
+#[test]
+fn hunts_are_points_behind_the_cells() {
+    let plan = toml(
+        "[[hunt]]\nrate = [\"1M\", \"2M\"]\nthresholds = [\"goodput_bps >= 1\"]\n\
+         [[hunt]]\nprotocol = \"quic\"\n[[cells]]\nworkload = \"flood\"",
+    );
+    let plan = plan.unwrap();
+    let points: Vec<String> = plan.points.iter().map(Point::describe).collect();
+    assert_eq!(points, ["flood", "hunt rate=1M", "hunt rate=2M", "hunt protocol=quic"]);
+    assert_eq!(plan.points[1].thresholds.len(), 1);
+    assert!(toml("[hunt]\nrate = \"1M\"").is_ok(), "a hunt alone is a plan");
+}
+
+#[test]
+fn faults_of_hunts_are_named() {
+    assert_faults(
+        "",
+        &[
+            ("[[hunt]]\nworkload = \"flood\"", "hunt[0].workload has no place in [[hunt]]"),
+            ("[[cells]]\nworkload = \"hunt\"", "cells[0].workload is hunt: write [[hunt]]"),
+            ("[[hunt]]\n[[hunt]]\nrate = \"200M\"", "hunt[1].rate is 200M: write 1M to 100M"),
+            ("[[hunt]]\nrat = \"1M\"", "hunt[0].rat is no parameter of hunt: write rate"),
+            ("hunt = [1]", "hunt[0] is no table"),
+            (
+                "[[hunt]]\nthresholds = [\"latency_p99_ns < 1ms\"]",
+                "hunt[0].thresholds: threshold \"latency_p99_ns < 1ms\": hunt with these",
+            ),
+            (
+                "[topology]\nscale_up = 2\n[[hunt]]\nrate = \"1M\"",
+                "hunt is for one pair of hosts, and the topology makes 2",
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -345,7 +381,7 @@ fn the_schema_has_every_field_that_is_read() {
         let error = toml(text).unwrap_err().to_string();
         let known = error.split("there are ").nth(1).unwrap().split(", ");
         let schema = names(pointer);
-        for name in known.filter(|name| *name != "hunt") {
+        for name in known {
             assert!(schema.contains(&name.to_owned()), "{pointer} lacks {name}");
         }
     }

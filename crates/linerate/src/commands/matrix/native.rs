@@ -1,14 +1,17 @@
 //! linerate's own workloads in a plan: the command lines of `serve` and of a client.
 
 use clap::{ArgAction, CommandFactory, Parser};
-use linerate_lab::plan::{Fault, Known, Prepared, Ready, TaskSpec, Word, Work};
+use linerate_lab::plan::{Fault, HUNT, Known, Prepared, Ready, TaskSpec, Word, Work};
+use linerate_measure::hunt::{Goal, HuntTime, estimate};
 use linerate_measure::matrix::Iteration;
-use linerate_measure::threshold::figures_of;
+use linerate_measure::threshold::{figures_of, hunted};
 use linerate_measure::{End, Plan, Rate, Workload};
 
 use super::workloads::Flag;
 use crate::args::{Cli, Command};
-use crate::planning::{plans_from_connect, plans_from_media, plans_from_rr, plans_from_stream};
+use crate::planning::{
+    goal_from_args, plans_from_connect, plans_from_media, plans_from_rr, plans_from_stream,
+};
 
 /// A command that measures with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub(super) enum Native {
     Media,
     Rr,
     Connect,
+    /// Not one of [`Self::MEASURING`]: it has its own list in a plan.
+    Hunt,
 }
 
 /// Flags that the matrix itself gives, or that change where a result goes.
@@ -43,11 +48,13 @@ const OF_MATRIX: [&str; 19] = [
 ];
 /// Flags of `serve` that a plan can give, after `server.`.
 const OF_SERVER: [&str; 3] = ["bind-device", "busy-poll", "cpu"];
+const DIRECTION: &str = "direction";
 /// Parameters whose values are flags that stand alone.
-const CHOICES: [(&str, &[&str]); 2] = [
-    ("protocol", &["tcp", "tls", "udp", "quic"]),
-    ("direction", &["up", "down", "both", "duplex"]),
-];
+const CHOICES: [(&str, &[&str]); 2] =
+    [("protocol", &["tcp", "tls", "udp", "quic"]), (DIRECTION, &["up", "down", "both", "duplex"])];
+/// The most trials of a hunt whose verdict counts, and how many times the plan's time one may take.
+const HUNT_TRIALS: u64 = 25;
+const HUNT_TRIAL_TIMES: u64 = 6;
 /// What a load takes whose end is no time.
 const GUESS_NS: u64 = 10_000_000_000;
 
@@ -58,7 +65,8 @@ struct Offered {
 }
 
 impl Native {
-    pub(super) const ALL: [Self; 4] = [Self::Stream, Self::Media, Self::Rr, Self::Connect];
+    /// What `[[cells]]` can name.
+    pub(super) const MEASURING: [Self; 4] = [Self::Stream, Self::Media, Self::Rr, Self::Connect];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -66,17 +74,21 @@ impl Native {
             Self::Media => "media",
             Self::Rr => "rr",
             Self::Connect => "connect",
+            Self::Hunt => HUNT,
         }
     }
 
     pub(super) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|native| native.name() == name)
+        Self::MEASURING.into_iter().chain([Self::Hunt]).find(|native| native.name() == name)
     }
 
     pub(super) fn parameters(self) -> Vec<String> {
         let flags = flags_of(self.name());
         let has = |name: &str| flags.iter().any(|flag| flag.name == name);
-        let choices = CHOICES.iter().filter(|(_, words)| words.iter().any(|word| has(word)));
+        let choices = CHOICES.iter().filter(|(name, words)| {
+            // A hunt has `down` alone, true or false.
+            words.iter().any(|word| has(word)) && (self != Self::Hunt || *name != DIRECTION)
+        });
         let mut names: Vec<String> = choices.map(|(name, _)| (*name).to_owned()).collect();
         names.extend(flags.iter().map(|flag| flag.name.replace('-', "_")));
         names.extend(OF_SERVER.iter().map(|name| format!("server.{}", name.replace('-', "_"))));
@@ -85,10 +97,14 @@ impl Native {
 
     pub(super) fn prepare(self, iteration: &Iteration) -> Result<Prepared, Fault> {
         let (server, client) = self.words(iteration)?;
+        if self == Self::Hunt {
+            return prepare_hunt(server, client, iteration);
+        }
         let plan = self.plan(&client, iteration)?;
         let workload = &plan.workload;
         Ok(Prepared {
             expected_ns: expected_ns(workload),
+            longest_ns: None,
             figures: figures_of(Some(workload)),
             needs_port: false,
             work: Work {
@@ -105,7 +121,9 @@ impl Native {
         let mut client: Vec<Word> = vec![self.name().into(), "--ndjson".into(), "--port".into()];
         client.push(Known::Port.into());
         client.extend(["--server-key".into(), Known::Key.into()]);
-        client.extend(["--start-at".into(), "-".into()]);
+        if self != Self::Hunt {
+            client.extend(["--start-at".into(), "-".into()]);
+        }
         let (of_server, of_client) = (flags_of("serve"), flags_of(self.name()));
         for setting in &iteration.settings {
             let (name, value) = (setting.name.as_str(), setting.value.as_str());
@@ -140,20 +158,8 @@ impl Native {
 
     /// The plan that the client would make of its words.
     fn plan(self, client: &[Word], iteration: &Iteration) -> Result<Plan, Fault> {
-        let reached = linerate_lab::plan::Reached {
-            address: "127.0.0.1".to_owned(),
-            port: linerate_measure::plan::DEFAULT_PORT,
-            key: "0".repeat(64),
-        };
-        let words = client.iter().map(|word| word.complete(&reached));
-        let words = std::iter::once("linerate".to_owned()).chain(words);
-        let fault = |text: &str| {
-            let named = |name: &str| text.contains(&format!("--{}", name.replace('_', "-")));
-            let blamed = iteration.settings.iter().find(|one| named(&one.name));
-            Fault { parameter: blamed.map(|one| one.name.clone()), why: text.to_owned() }
-        };
-        let cli = Cli::try_parse_from(words).map_err(|error| fault(&sentence(&error)))?;
-        let plans = match &cli.command {
+        let fault = |text: &str| blame(iteration, text);
+        let plans = match &command_of(client, iteration)? {
             Command::Stream(args) => plans_from_stream(args),
             Command::Media(args) => plans_from_media(args),
             Command::Rr(args) => plans_from_rr(args),
@@ -169,6 +175,56 @@ impl Native {
         plan.check().map_err(|error| fault(&error.to_string()))?;
         Ok(plan)
     }
+}
+
+/// A search: its client makes its trials one after the other, and begins at once.
+fn prepare_hunt(
+    server: Vec<Word>,
+    client: Vec<Word>,
+    iteration: &Iteration,
+) -> Result<Prepared, Fault> {
+    let fault = |text: &str| blame(iteration, text);
+    let Command::Hunt(args) = command_of(&client, iteration)? else {
+        return Err(fault("is no hunt"));
+    };
+    let (goal, _) = goal_from_args(&args).map_err(|error| fault(&error.to_string()))?;
+    let HuntTime { shortest_ns, longest_ns } = estimate(&goal);
+    Ok(Prepared {
+        // Most rates are neither near the lowest nor near the highest.
+        expected_ns: (shortest_ns as f64 * longest_ns as f64).sqrt() as u64,
+        longest_ns: Some(longest_ns.max(most_ns(&goal))),
+        figures: vec![hunted(goal.unit).name.to_owned()],
+        needs_port: false,
+        work: Work {
+            server: TaskSpec::new(server, Ready::Listening),
+            client: TaskSpec::new(client, Ready::AtOnce),
+        },
+    })
+}
+
+/// The longest that the trials of a hunt take.
+fn most_ns(goal: &Goal) -> u64 {
+    goal.trial_ns.saturating_mul(HUNT_TRIALS * HUNT_TRIAL_TIMES)
+}
+
+/// The command that the words of a client are, with an address and a key in their places.
+fn command_of(client: &[Word], iteration: &Iteration) -> Result<Command, Fault> {
+    let reached = linerate_lab::plan::Reached {
+        address: "127.0.0.1".to_owned(),
+        port: linerate_measure::plan::DEFAULT_PORT,
+        key: "0".repeat(64),
+    };
+    let words = client.iter().map(|word| word.complete(&reached));
+    let words = std::iter::once("linerate".to_owned()).chain(words);
+    let cli = Cli::try_parse_from(words).map_err(|error| blame(iteration, &sentence(&error)))?;
+    Ok(cli.command)
+}
+
+/// A fault of the parameter whose flag a text names.
+fn blame(iteration: &Iteration, text: &str) -> Fault {
+    let named = |name: &str| text.contains(&format!("--{}", name.replace('_', "-")));
+    let blamed = iteration.settings.iter().find(|one| named(&one.name));
+    Fault { parameter: blamed.map(|one| one.name.clone()), why: text.to_owned() }
 }
 
 /// The flags of a command that a plan can give.

@@ -15,7 +15,9 @@ use super::recorder::{Ended, ending_name, status_name};
 use crate::output::{Style, Table};
 
 /// The figures that a row of the table may have.
-const SHOWN: [&str; 6] = [
+const SHOWN: [&str; 8] = [
+    "hunt_rate_bps",
+    "hunt_rate_per_s",
     "goodput_bps",
     "transactions_per_s",
     "connections_per_s",

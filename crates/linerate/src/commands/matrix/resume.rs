@@ -4,8 +4,8 @@ use std::path::Path;
 
 use linerate_lab::judge::Observed;
 use linerate_lab::schedule::{CellState, Progress};
-use linerate_measure::Run;
 use linerate_measure::matrix::Cell;
+use linerate_measure::{Role, Run};
 use linerate_results::{CellStatus, RecordedCell, RunId, Store, StoreError, Writer};
 
 use super::{Begun, Failure};
@@ -61,9 +61,10 @@ fn observe(
             |place: &usize| cells.get(*place).is_some_and(|cell| cell.attempts == document.attempt);
         if let Some(place) = place.filter(is_over).filter(last)
             && let Ok(document) = serde_json::from_str::<Run>(&document.body)
+            && document.written_by == Role::Client
             && let Some(seen) = figures.get_mut(place)
         {
-            seen.pairs.extend(Observed::new([&document.summary].into_iter(), true).pairs);
+            seen.pairs.extend(Observed::new([&document].into_iter(), true).pairs);
         }
         Ok::<_, StoreError>(())
     })?;

@@ -8,7 +8,7 @@ use linerate_measure::units::{render_duration_ns, render_rate};
 use serde_json::json;
 
 use super::recorder::record_of;
-use crate::output::{Destination, FootLine, Unwritten, narrate};
+use crate::output::{Destination, FootLine, Unwritten, narrate, render_outcome};
 
 /// The cells of the bar.
 const BAR: usize = 20;
@@ -145,13 +145,20 @@ impl Screen {
 pub(super) const READER_GONE: &str = "the reader of standard output is gone";
 
 fn describe(end: &CellEnd, point: &str) -> String {
-    let summaries = end.summaries();
+    let summaries = end.runs().map(|run| &run.summary);
+    let hunts: Option<Vec<String>> =
+        end.runs().map(|run| run.hunt.as_deref().map(render_outcome)).collect();
     let goodput: Option<Vec<f64>> = summaries.clone().map(|one| one.goodput_bps).collect();
     let rates: Option<Vec<f64>> =
         summaries.map(|one| one.transactions_per_s.or(one.connections_per_s)).collect();
-    let figure = match (goodput, rates) {
-        (Some(rates), _) if !rates.is_empty() => render_rate(rates.iter().sum()),
-        (_, Some(rates)) if !rates.is_empty() => format!("{:.0}/s", rates.iter().sum::<f64>()),
+    let figure = match (hunts, goodput, rates) {
+        (Some(found), ..) if !found.is_empty() && end.status == CellStatus::Done => {
+            found.join(", ")
+        }
+        // The reason has what a hunt came to that is not to be trusted.
+        (Some(found), ..) if !found.is_empty() => "no rate".to_owned(),
+        (_, Some(rates), _) if !rates.is_empty() => render_rate(rates.iter().sum()),
+        (_, _, Some(rates)) if !rates.is_empty() => format!("{:.0}/s", rates.iter().sum::<f64>()),
         _ => "no result".to_owned(),
     };
     let reason = match (end.status, end.reason.as_str()) {

@@ -233,6 +233,7 @@ impl Tool {
         Ok(Prepared {
             work: Work { server, client },
             expected_ns,
+            longest_ns: None,
             figures: figures_of(None),
             needs_port: true,
         })

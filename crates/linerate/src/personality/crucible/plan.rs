@@ -344,6 +344,7 @@ fn make_point<'a>(
         work,
         thresholds: Vec::new(),
         expected_ns,
+        longest_ns: None,
     })
 }
 
