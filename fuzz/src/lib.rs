@@ -12,4 +12,5 @@ pub mod measure;
 pub mod netperf;
 pub mod perf;
 pub mod plans;
+pub mod results;
 pub mod wire;
