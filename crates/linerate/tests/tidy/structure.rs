@@ -67,7 +67,7 @@ const WIDE: &[Exception] = &[
     ("linerate", "HuntArgs", 16, OPTIONS),
     ("measure", "EndReport", 18, FORMAT),
     ("engine", "AcceptLoop", 15, STATE),
-    ("engine", "NativeClientTest", 14, STATE),
+    ("engine", "NativeClientTest", 17, STATE),
     ("engine", "Endpoint", 14, STATE),
     ("engine", "Test", 15, STATE),
     ("linerate", "Iterations", 16, STATE),
