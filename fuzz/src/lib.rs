@@ -3,6 +3,7 @@
 
 pub mod collected;
 pub mod command_line;
+pub mod crucible;
 pub mod ctstraffic;
 pub mod iperf3;
 pub mod life;

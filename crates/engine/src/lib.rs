@@ -51,6 +51,7 @@ pub use control::{check_identity, make_identity};
 pub use load::client_threads;
 pub use server::{ServeOptions, Server};
 
+pub use linerate_system::affinity::pin_to;
 pub use linerate_system::error;
 pub use linerate_system::probe::collected::readers as counter_readers;
 pub use linerate_system::probe::{cpus_near, host_facts};

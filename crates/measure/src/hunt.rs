@@ -21,7 +21,7 @@ mod record;
 mod search;
 
 pub use bisection::{Bisection, BisectionStep, keeps_loss};
-pub use estimate::{Estimate, estimate};
+pub use estimate::{HuntTime, estimate};
 pub use judge::{Judge, Seen};
 pub use observe::{observe, observe_answers, totals};
 pub use ratio::{Bad, Decision, RatioTest};
@@ -198,7 +198,7 @@ pub enum Observation {
 /// What a trial comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "is")]
-pub enum Verdict {
+pub enum TrialVerdict {
     /// The rate keeps the limits.
     Pass,
     /// It doesn't.

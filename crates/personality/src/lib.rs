@@ -6,6 +6,8 @@
 //! help and its meaning; parser, help text and the test that no option is missing all read it.
 //! What comes out is a value that says what was typed ([`iperf3::options::Options`], [`netperf::options::Options`]).
 //!
+//! [`crucible`] reads files as well: matrices of parameters, their requirements, and run files.
+//!
 //! What was typed becomes a plan for the engine in the program, `linerate`, which also runs the
 //! plan and prints its result. This crate may know nothing of the engine, of files, sockets,
 //! clocks, threads or the environment: what a reading needs of them is an argument. So its fuzz
@@ -15,6 +17,7 @@
 
 pub mod c_format;
 pub mod colon_options;
+pub mod crucible;
 pub mod ctstraffic;
 pub mod getopt;
 pub mod iperf3;

@@ -1,4 +1,4 @@
-//! Replays the seeds of the fuzz targets of command lines, and what fuzzing once found, on a stable
+//! Replays the seeds of the fuzz targets of command lines and of Crucible's files, and what fuzzing once found, on a stable
 //! compiler.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -6,6 +6,10 @@
 #[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
 #[path = "../../../fuzz/src/command_line.rs"]
 mod targets;
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/crucible.rs"]
+mod crucible;
 
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
@@ -15,6 +19,16 @@ use replay::replay;
 #[test]
 fn colon_options() {
     replay("colon_options", targets::colon_options);
+}
+
+#[test]
+fn crucible_matrix() {
+    replay("crucible_matrix", crucible::crucible_matrix);
+}
+
+#[test]
+fn crucible_run_file() {
+    replay("crucible_run_file", crucible::crucible_run_file);
 }
 
 #[test]

@@ -23,6 +23,8 @@ const OVERTIME_NS: u64 = 60 * SECOND_NS;
 const END_NS: u64 = 20 * SECOND_NS;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
+/// Documents of earlier tests that are kept of a server.
+const EARLIER_RUNS: usize = 64;
 /// Lines of a program's standard error that are kept for the reason of a failure.
 const LAST_LINES: usize = 3;
 
@@ -58,6 +60,8 @@ struct Program {
     /// When its load began, by its host's clock.
     started_ns: Option<i64>,
     run: Option<Box<Run>>,
+    /// Documents that a server wrote before that one: a client may make several tests.
+    earlier: Vec<Run>,
 }
 
 /// The state of an attempt.
@@ -161,6 +165,7 @@ impl Attempt {
             last: Vec::new(),
             started_ns: None,
             run: None,
+            earlier: Vec::new(),
         });
     }
 
@@ -396,6 +401,16 @@ impl Attempt {
                 None => {}
             }
         }
+        // What a server wrote adds series; the client's document has the result.
+        for program in self.programs.iter_mut().filter(|one| one.role == Role::Server) {
+            let host = conductor.hosts.name(program.host).to_owned();
+            let (pair, role) = (program.pair, program.role);
+            let of_client = documents.iter().find(|document: &&Document| document.pair == pair);
+            let run_id = of_client.map(|document| document.run.run_id.clone());
+            let runs = program.earlier.drain(..).map(Box::new).chain(program.run.take());
+            let same = runs.into_iter().find(|run| Some(&run.run_id) == run_id.as_ref());
+            documents.extend(same.map(|run| Document { pair, host, role, run }));
+        }
         let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns).min();
         let (skew, doubt) = judge_skew(&started, self.start_ns, interval_ns, &mut self.notes);
         reasons.extend(doubt);
@@ -426,13 +441,21 @@ impl Program {
             Ok(Some(Record::Listening { address, fingerprint, .. })) => {
                 if let Some(Some(reached)) = reached.get_mut(self.place) {
                     reached.port = address.port();
+                    // A plan without an address leaves it to the server to tell one of its interface's.
+                    if reached.address.is_empty() && !address.ip().is_unspecified() {
+                        reached.address = address.ip().to_string();
+                    }
                     reached.key = fingerprint;
                 }
                 self.is_ready |= self.ready == Ready::Listening;
             }
             Ok(Some(Record::Started { utc_ns, .. })) => self.started_ns = Some(utc_ns),
             Ok(Some(Record::Finished { run, .. })) => {
-                self.run = Some(run);
+                let before = self.run.replace(run).filter(|_| self.role == Role::Server);
+                self.earlier.extend(before.map(|run| *run));
+                if self.earlier.len() > EARLIER_RUNS {
+                    self.earlier.remove(0);
+                }
                 return true;
             }
             Ok(Some(Record::Error { message, run, .. })) => {

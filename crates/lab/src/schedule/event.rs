@@ -1,7 +1,7 @@
 //! What happens while a plan is carried out.
 
 use linerate_measure::matrix::Cell;
-use linerate_measure::{Role, Run};
+use linerate_measure::{Role, Run, Summary};
 
 /// What takes the events.
 pub trait Sink {
@@ -119,10 +119,18 @@ pub struct CellEnd {
     pub span_ns: (i64, i64),
     /// How late the clients began.
     pub skew: Option<Skew>,
-    /// What came out, a document for each pair that gave one.
+    /// What came out: the documents of clients, which have the results, then those that servers wrote.
     pub documents: Vec<Document>,
     /// Sentences about it.
     pub notes: Vec<String>,
+}
+
+impl CellEnd {
+    /// The results: one for each pair that has one.
+    pub fn summaries(&self) -> impl Iterator<Item = &Summary> + Clone {
+        let of_clients = self.documents.iter().filter(|document| document.role == Role::Client);
+        of_clients.map(|document| &document.run.summary)
+    }
 }
 
 /// How a cell stands.

@@ -265,10 +265,7 @@ impl Conductor<'_> {
                 }
             }
             let is_over = end.status != CellStatus::Again;
-            let observed = Observed::new(
-                end.documents.iter().map(|document| &document.run.summary),
-                end.status == CellStatus::Done,
-            );
+            let observed = Observed::new(end.summaries(), end.status == CellStatus::Done);
             self.sink.handle(&Event::CellEnded(Box::new(end)))?;
             if is_over {
                 if let Some(state) = progress.cells.get_mut(place) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::{Lease, random_run_id};
 use linerate_measure::hunt::{
-    Goal, Hunt, HuntRecord, Judge, Outcome as Found, Step, Trial, TrialRecord, Verdict, estimate,
-    observe, observe_answers, totals,
+    Goal, Hunt, HuntRecord, Judge, Outcome as Found, Step, Trial, TrialRecord, TrialVerdict,
+    estimate, observe, observe_answers, totals,
 };
 use linerate_measure::record::Record;
 use linerate_measure::run::{Draft, Status, exit};
@@ -163,7 +163,7 @@ struct Best {
 
 impl Best {
     fn keep(&mut self, run: Run, record: Option<&TrialRecord>) {
-        let passed = record.filter(|record| record.verdict == Verdict::Pass);
+        let passed = record.filter(|record| record.verdict == TrialVerdict::Pass);
         let is_better = match (passed, self.passed_rate) {
             (Some(record), Some(rate)) => record.rate >= rate,
             (Some(_), None) => true,

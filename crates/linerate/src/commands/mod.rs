@@ -9,7 +9,7 @@ mod hunt;
 mod kubernetes;
 mod link;
 mod man_pages;
-mod matrix;
+pub(crate) mod matrix;
 mod measure;
 mod own_machine;
 mod proxy;
@@ -148,6 +148,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// The exit code, and a sentence for the user; the sentence is empty if the reader has closed the pipe.
+    pub(crate) fn into_parts(self) -> (u8, String) {
+        (self.exit_code, self.text.unwrap_or_default())
+    }
+
     /// Something on this machine is in the way.
     fn here(text: impl Into<String>) -> Self {
         Self { exit_code: exit::FAILED, text: Some(text.into()) }

@@ -1,15 +1,15 @@
 //! A hunt as text: what is sought, the trials one by one, and what was found.
 
 use linerate_measure::hunt::{
-    Breach, Estimate, Goal, HuntRecord, Method, Outcome, Purpose, RateUnit, Shortfall, TrialRecord,
-    Verdict,
+    Breach, Goal, HuntRecord, HuntTime, Method, Outcome, Purpose, RateUnit, Shortfall, TrialRecord,
+    TrialVerdict,
 };
 use linerate_measure::units::{render_count, render_duration_ns, render_rate};
 
 use super::Style;
 
 /// What a hunt looks for, and how long that takes.
-pub(crate) fn render_hunt_begin(goal: &Goal, estimate: Estimate) -> String {
+pub(crate) fn render_hunt_begin(goal: &Goal, estimate: HuntTime) -> String {
     let rates = match goal.is_one_rate() {
         true => format!("whether {} keeps", render_rate_of(goal, goal.high)),
         false => format!(
@@ -55,9 +55,9 @@ pub(crate) fn render_trial_head(style: Style) -> String {
 pub(crate) fn render_trial(goal: &Goal, trial: &TrialRecord, style: Style) -> String {
     let rate = |rate| render_rate_of(goal, rate);
     let verdict = match trial.verdict {
-        Verdict::Pass => "pass".to_owned(),
-        Verdict::Fail { .. } => "fail".to_owned(),
-        Verdict::Invalid { .. } => style.warning("invalid"),
+        TrialVerdict::Pass => "pass".to_owned(),
+        TrialVerdict::Fail { .. } => "fail".to_owned(),
+        TrialVerdict::Invalid { .. } => style.warning("invalid"),
     };
     format!(
         "{:>5}  {:>11}  {:>11}  {:>11}  {verdict:<7}  {}\n",
@@ -79,11 +79,13 @@ fn render_why(goal: &Goal, trial: &TrialRecord) -> String {
     };
     let growth = trial.queue_growth_ratio.unwrap_or(0.0);
     let why = match trial.verdict {
-        Verdict::Fail { why: Breach::Queue } => format!("a queue grew, {}", render_percent(growth)),
-        Verdict::Fail { why: Breach::Nothing } => "nothing arrived".to_owned(),
-        Verdict::Invalid { why: Shortfall::Offered } => "sender fell short".to_owned(),
-        Verdict::Invalid { why: Shortfall::Uneven } => "sender was uneven".to_owned(),
-        Verdict::Invalid { why: Shortfall::Short } => "ended early".to_owned(),
+        TrialVerdict::Fail { why: Breach::Queue } => {
+            format!("a queue grew, {}", render_percent(growth))
+        }
+        TrialVerdict::Fail { why: Breach::Nothing } => "nothing arrived".to_owned(),
+        TrialVerdict::Invalid { why: Shortfall::Offered } => "sender fell short".to_owned(),
+        TrialVerdict::Invalid { why: Shortfall::Uneven } => "sender was uneven".to_owned(),
+        TrialVerdict::Invalid { why: Shortfall::Short } => "ended early".to_owned(),
         _ if !goal.limits.latencies.is_empty() => slow(),
         // Not the path's fault.
         _ if items.dropped_by_socket.unwrap_or(0) * 2 > items.lost.max(1) => {
@@ -152,7 +154,7 @@ pub(crate) fn render_outcome(record: &HuntRecord) -> String {
 
 /// What no loss at all shows: the "rule of three" (Hanley, Lippman-Hand, JAMA 1983).
 fn render_below(record: &HuntRecord) -> Option<String> {
-    let passed = record.trials.iter().filter(|trial| trial.verdict == Verdict::Pass);
+    let passed = record.trials.iter().filter(|trial| trial.verdict == TrialVerdict::Pass);
     let most = passed.map(|trial| trial.items.arrived).max().filter(|items| *items > 0)?;
     let bound = render_percent(3.0 / most as f64);
     Some(format!(": none of {most} was lost, so the loss is below {bound} with 95 % confidence"))

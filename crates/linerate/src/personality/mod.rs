@@ -5,6 +5,7 @@
 //! personality is a table of flags (the crate `linerate-personality`), a map from flags to a plan of its dialect, and
 //! printers.
 
+mod crucible;
 mod ctstraffic;
 pub mod iperf3;
 pub mod netperf;
@@ -95,6 +96,15 @@ pub const PERSONALITIES: &[Personality] = &[
                    linerate qperf -c HOST -t 30 -i 0.1 --print-raw\n\
                    linerate qperf -c HOST -e",
         render_help: qperf::render_help,
+    },
+    Personality {
+        name: "crucible",
+        about: "Crucible's matrices, run files and queries of results",
+        perform: crucible::perform,
+        examples: "linerate crucible multiplex --input mv-params.json\n\
+                   linerate crucible run run-file.json\n\
+                   linerate crucible get result --run ID",
+        render_help: crucible::render_help,
     },
 ];
 

@@ -33,6 +33,7 @@ fn a_man_page_for_each_command() {
         "linerate-secnetperf",
         "linerate-ctstraffic",
         "linerate-qperf",
+        "linerate-crucible",
     ] {
         let page = std::fs::read_to_string(home.path().join(format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(".TH"), "{name}");

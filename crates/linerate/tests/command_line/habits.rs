@@ -94,7 +94,8 @@ fn errors_name_the_flag_that_was_typed() {
 
 #[test]
 fn help_of_each_tool() {
-    for tool in ["iperf3", "netperf", "netserver", "secnetperf", "ctstraffic", "qperf"] {
+    for tool in ["iperf3", "netperf", "netserver", "secnetperf", "ctstraffic", "qperf", "crucible"]
+    {
         let ended = run(&format!("help {tool}"));
         assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{tool}");
         assert!(ended.stdout.lines().count() > 5, "{tool}: {}", ended.stdout);

@@ -12,7 +12,7 @@ pub(super) const WARM_UP_NS: u64 = 200_000_000;
 
 /// How long a hunt takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estimate {
+pub struct HuntTime {
     /// If the answer is near the highest rate.
     pub shortest_ns: u64,
     /// If it is near the lowest, where fewer items are sent in the same time.
@@ -20,9 +20,9 @@ pub struct Estimate {
 }
 
 /// How long a hunt takes: each verdict needs a number of items, so that slow rates take long.
-pub fn estimate(goal: &Goal) -> Estimate {
+pub fn estimate(goal: &Goal) -> HuntTime {
     let at = |rate| estimate_at(goal, rate);
-    Estimate { shortest_ns: at(goal.high), longest_ns: at(goal.low.max(1)) }
+    HuntTime { shortest_ns: at(goal.high), longest_ns: at(goal.low.max(1)) }
 }
 
 fn estimate_at(goal: &Goal, rate: u64) -> u64 {

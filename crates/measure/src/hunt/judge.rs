@@ -1,7 +1,9 @@
 //! Watches one trial and ends it as soon as its verdict is certain.
 
 use super::ratio::{Bad, Decision, RatioTest};
-use super::{Breach, Goal, Method, Observation, Purpose, Shortfall, Trial, Verdict, keeps_loss};
+use super::{
+    Breach, Goal, Method, Observation, Purpose, Shortfall, Trial, TrialVerdict, keeps_loss,
+};
 
 mod backlog;
 
@@ -35,7 +37,7 @@ pub struct Judge {
     sent_items: u64,
     arrived_items: u64,
     uneven: bool,
-    decided: Option<Verdict>,
+    decided: Option<TrialVerdict>,
 }
 
 /// What a trial has shown.
@@ -118,12 +120,12 @@ impl Judge {
     }
 
     /// The verdict, as soon as it is certain: the trial may end.
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<TrialVerdict> {
         self.decided
     }
 
     /// The verdict at the trial's end, where it may be the more likely one.
-    pub fn finish(&self) -> Verdict {
+    pub fn finish(&self) -> TrialVerdict {
         if let Some(verdict) = self.decided {
             return verdict;
         }
@@ -132,29 +134,29 @@ impl Judge {
             let total = self.arrived_items.saturating_add(lost.items);
             let limit = self.limits.first().copied().unwrap_or(0.0);
             return match keeps_loss(lost.items, total, limit * 100.0) {
-                true => Verdict::Pass,
-                false if total == 0 => Verdict::Fail { why: Breach::Nothing },
-                false => Verdict::Fail { why: Breach::Loss },
+                true => TrialVerdict::Pass,
+                false if total == 0 => TrialVerdict::Fail { why: Breach::Nothing },
+                false => TrialVerdict::Fail { why: Breach::Loss },
             };
         }
         let span_ns = self.backlog.span_ns();
         if span_ns < self.trial.longest_ns.saturating_sub(self.trial.longest_ns / 5) {
             let nothing = self.sent_items > 0 && self.arrived_items == 0;
             return match nothing && self.backlog.sent_ns() >= LEAST_PASS_NS {
-                true => Verdict::Fail { why: Breach::Nothing },
-                false => Verdict::Invalid { why: Shortfall::Short },
+                true => TrialVerdict::Fail { why: Breach::Nothing },
+                false => TrialVerdict::Invalid { why: Shortfall::Short },
             };
         }
         if self.is_short() {
-            return Verdict::Invalid { why: Shortfall::Offered };
+            return TrialVerdict::Invalid { why: Shortfall::Offered };
         }
         let above = self.ratios.iter().position(|ratio| ratio.guess() == Decision::Above);
         match above {
-            Some(place) => Verdict::Fail { why: breach(place) },
+            Some(place) => TrialVerdict::Fail { why: breach(place) },
             None if self.growth().is_some_and(|growth| growth.is_likely()) => {
-                Verdict::Fail { why: Breach::Queue }
+                TrialVerdict::Fail { why: Breach::Queue }
             }
-            None => Verdict::Pass,
+            None => TrialVerdict::Pass,
         }
     }
 
@@ -180,12 +182,12 @@ impl Judge {
         self.backlog.growth(self.items_per_s).map(|growth| growth.less(failing))
     }
 
-    fn decide(&self) -> Option<Verdict> {
+    fn decide(&self) -> Option<TrialVerdict> {
         if self.is_original {
             return None;
         }
         if self.uneven {
-            return Some(Verdict::Invalid { why: Shortfall::Uneven });
+            return Some(TrialVerdict::Invalid { why: Shortfall::Uneven });
         }
         let span_ns = self.backlog.span_ns();
         if span_ns < LEAST_FAIL_NS {
@@ -196,13 +198,13 @@ impl Judge {
         let is_long = span_ns >= LEAST_PASS_NS;
         let growth = if is_long { self.growth() } else { None };
         if (is_long || above.is_some()) && self.is_short() {
-            return Some(Verdict::Invalid { why: Shortfall::Offered });
+            return Some(TrialVerdict::Invalid { why: Shortfall::Offered });
         }
         if let Some(place) = above {
-            return Some(Verdict::Fail { why: breach(place) });
+            return Some(TrialVerdict::Fail { why: breach(place) });
         }
         if growth.is_some_and(|growth| growth.is_certain()) {
-            return Some(Verdict::Fail { why: Breach::Queue });
+            return Some(TrialVerdict::Fail { why: Breach::Queue });
         }
         let least_ns = match self.trial.purpose {
             _ if self.is_judged_at_end => return None,
@@ -213,7 +215,7 @@ impl Judge {
         let keeps = span_ns >= least_ns
             && decisions.iter().all(|decision| *decision == Decision::Below)
             && growth.is_some_and(|growth| growth.is_excluded());
-        keeps.then_some(Verdict::Pass)
+        keeps.then_some(TrialVerdict::Pass)
     }
 
     /// Whether the sender has sent less than 98 % of what was due. One item is no shortage.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bad, Goal, Outcome, Purpose, Seen, Trial, Verdict};
+use super::{Bad, Goal, Outcome, Purpose, Seen, Trial, TrialVerdict};
 
 /// A hunt in a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub struct TrialRecord {
     /// What it was for.
     pub purpose: Purpose,
     /// What it came to.
-    pub verdict: Verdict,
+    pub verdict: TrialVerdict,
     /// When its load began (UTC, nanoseconds since 1970), by the clock of the end that wrote the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_utc_ns: Option<i64>,
@@ -68,7 +68,7 @@ pub struct TrialItems {
 
 impl TrialRecord {
     /// The record of a trial.
-    pub fn new(goal: &Goal, trial: &Trial, verdict: Verdict, seen: &Seen) -> Self {
+    pub fn new(goal: &Goal, trial: &Trial, verdict: TrialVerdict, seen: &Seen) -> Self {
         let lost = seen.bad.first().copied().unwrap_or_default();
         let slow = seen.bad.iter().skip(1).map(|bad: &Bad| bad.items).collect();
         Self {

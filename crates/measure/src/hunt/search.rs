@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::bisection::{Bisection, BisectionStep};
 use super::estimate::{at_end_ns, longest_ns};
-use super::{Goal, Method, Outcome, Purpose, Shortfall, Step, Trial, Verdict};
+use super::{Goal, Method, Outcome, Purpose, Shortfall, Step, Trial, TrialVerdict};
 
 /// Steps from a guess, and the widest bracket at the end, as a share of the rate.
 const STEP: f64 = 0.005;
@@ -123,13 +123,13 @@ impl Hunt {
     }
 
     /// The trial of the last [`Step::Run`] came to this; `offered` and `arrived` are rates in the goal's unit.
-    pub fn handle_verdict(&mut self, verdict: Verdict, offered: u64, arrived: u64) {
+    pub fn handle_verdict(&mut self, verdict: TrialVerdict, offered: u64, arrived: u64) {
         let Some((rate, purpose)) = self.next else { return };
         self.trials += 1;
         let passes = match verdict {
-            Verdict::Pass => true,
-            Verdict::Fail { .. } => false,
-            Verdict::Invalid { why } => return self.handle_invalid(rate, why, offered),
+            TrialVerdict::Pass => true,
+            TrialVerdict::Fail { .. } => false,
+            TrialVerdict::Invalid { why } => return self.handle_invalid(rate, why, offered),
         };
         (self.invalid, self.short, self.offered) = (0, 0, 0);
         self.decided += 1;

@@ -42,11 +42,28 @@ use result::Outcome;
 use screen::{Eta, READER_GONE, Screen};
 use workloads::Commands;
 
-/// The harness that the store notes.
-const HARNESS: &str = "linerate";
 const SECOND_NS: u64 = 1_000_000_000;
 /// What a run's pods may take besides twice the planned time.
 const LEAST_DEADLINE_S: u64 = 600;
+
+/// What a run is called in the store, besides what its plan says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Labels {
+    /// Names it among all stores; empty: a new random UUID.
+    pub(crate) uuid: String,
+    /// What began it, where it belongs to, and who ran it. Benchmarks and version are the plan's and ours.
+    pub(crate) origin: Origin,
+    /// The parameters of each point; absent: those of the plan.
+    pub(crate) iterations: Option<Vec<NewIteration>>,
+}
+
+impl Labels {
+    fn of_matrix() -> Self {
+        let (command, harness) = ("linerate matrix".to_owned(), "linerate".to_owned());
+        let origin = Origin { command, harness, ..Origin::default() };
+        Self { origin, ..Self::default() }
+    }
+}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -72,7 +89,7 @@ pub(super) fn measure_matrix(args: &MatrixArgs, cancel: &Cancel) -> Result<u8, F
     if args.check {
         return check(&plan, cancel);
     }
-    carry_out(&plan, args, cancel)
+    carry_out(&plan, &Labels::of_matrix(), args, cancel)
 }
 
 fn read(path: &Path, cancel: &Cancel) -> Result<Plan, Failure> {
@@ -146,7 +163,13 @@ fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
     Ok(exit_code)
 }
 
-fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Failure> {
+/// Measures what a plan has, and keeps it in the store; the exit code.
+pub(crate) fn carry_out(
+    plan: &Plan,
+    labels: &Labels,
+    args: &MatrixArgs,
+    cancel: &Cancel,
+) -> Result<u8, Failure> {
     // What can't be used is told before the run is in the store.
     hosts_of(plan, "", 0)?;
     let path = store_path(args.store.as_deref())?;
@@ -154,7 +177,7 @@ fn carry_out(plan: &Plan, args: &MatrixArgs, cancel: &Cancel) -> Result<u8, Fail
     let writer = Writer::open(&path)?;
     let begun = match &args.resume {
         Some(word) => resume::resume(&path, &writer, word, &hash)?,
-        None => begin(&writer, plan, &hash)?,
+        None => begin(&writer, plan, labels, &hash)?,
     };
     let Begun { run: id, name, mut progress } = begun;
     let cells: Vec<Cell> = progress.cells.iter().map(|state| state.cell).collect();
@@ -223,7 +246,7 @@ struct Begun {
 }
 
 /// Freezes the plan: the run with all its cells waiting.
-fn begin(writer: &Writer, plan: &Plan, hash: &str) -> Result<Begun, Failure> {
+fn begin(writer: &Writer, plan: &Plan, labels: &Labels, hash: &str) -> Result<Begun, Failure> {
     // The store keeps the seed as a signed number.
     let drawn = || u64::from_str_radix(random_run_id().get(..15).unwrap_or("0"), 16).unwrap_or(0);
     let seed = plan.schedule.seed.unwrap_or_else(drawn);
@@ -235,24 +258,25 @@ fn begin(writer: &Writer, plan: &Plan, hash: &str) -> Result<Begun, Failure> {
     let new = NewRun {
         title: plan.title.clone().unwrap_or_default(),
         tags: plan.tags.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        uuid: labels.uuid.clone(),
         origin: Origin {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            command: "linerate matrix".to_owned(),
-            harness: HARNESS.to_owned(),
             benchmarks: benchmarks.join(","),
-            ..Origin::default()
+            ..labels.origin.clone()
         },
         plan: serde_json::to_string(plan).map_err(|error| Failure::here(error.to_string()))?,
         plan_hash: hash.to_owned(),
         seed: Some(seed),
         began_ms: ms(utc_now_ns()),
         hosts: used_hosts(plan).into_iter().map(|(name, spec)| new_host(name, spec)).collect(),
-        iterations: plan.points.iter().map(new_iteration).collect(),
+        iterations: match &labels.iterations {
+            Some(iterations) => iterations.clone(),
+            None => plan.points.iter().map(new_iteration).collect(),
+        },
         cells: cells
             .iter()
             .map(|cell| NewCell { iteration: cell.iteration, sample: cell.sample + 1 })
             .collect(),
-        ..NewRun::default()
     };
     let (run, name) = writer.begin_run(new)?;
     Ok(Begun { run, name, progress: Progress::new(cells) })
@@ -305,7 +329,7 @@ fn screen_of(args: &MatrixArgs, plan: &Plan, progress: &Progress) -> Screen {
 }
 
 /// The store's file.
-fn store_path(given: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn store_path(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let variable = std::env::var_os("LINERATE_STORE").filter(|value| !value.is_empty());
     let given = given.map(Path::to_owned).or(variable.map(PathBuf::from));
     let default = || data_directory().map(|directory| directory.join("results.db"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_lab::plan::Plan;
 use linerate_lab::schedule::{CellEnd, CellStatus, Event, RunEnding, Sink, SinkError};
 use linerate_measure::Run;
-use linerate_measure::window::Timeline;
+use linerate_measure::window::{Span, Timeline};
 use linerate_results::{
     AttemptId, NewDocument, NewSeries, RunEnd, RunId, RunStatus, StoreError, Tick, Writer, model,
     series_of,
@@ -110,7 +110,7 @@ impl Recorder<'_> {
             let made = series_of(&document.run, &[("csid".to_owned(), document.pair.to_string())]);
             let shift = kept.timelines.len();
             add(&mut kept.timelines, &mut kept.series, made.timelines, made.series, shift);
-            kept.period = kept.period.or(made.period);
+            kept.period = shared(kept.period, made.period);
             kept.documents.push(NewDocument {
                 host: document.host.clone(),
                 kind: Run::SCHEMA.to_owned(),
@@ -201,6 +201,13 @@ pub(super) fn record_of(event: &Event) -> Value {
             json!({ "record": "run_ended", "ending": ending_name(ending), "utc_ns": at_ns })
         }
     }
+}
+
+/// The time that two periods share; where they share none, the first.
+fn shared(one: Option<Span>, other: Option<Span>) -> Option<Span> {
+    let (Some(first), Some(second)) = (one, other) else { return one.or(other) };
+    let (begin, end) = (first.begin_ms.max(second.begin_ms), first.end_ms.min(second.end_ms));
+    Span::new(begin, end).or(one)
 }
 
 pub(super) fn status_name(status: CellStatus) -> &'static str {

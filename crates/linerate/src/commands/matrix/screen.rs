@@ -145,7 +145,7 @@ impl Screen {
 pub(super) const READER_GONE: &str = "the reader of standard output is gone";
 
 fn describe(end: &CellEnd, point: &str) -> String {
-    let summaries = end.documents.iter().map(|document| &document.run.summary);
+    let summaries = end.summaries();
     let goodput: Option<Vec<f64>> = summaries.clone().map(|one| one.goodput_bps).collect();
     let rates: Option<Vec<f64>> =
         summaries.map(|one| one.transactions_per_s.or(one.connections_per_s)).collect();

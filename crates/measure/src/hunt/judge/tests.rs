@@ -41,9 +41,11 @@ fn feed(
 #[test]
 fn one_missing_request_is_no_shortage_and_two_are() {
     // 100 requests/s for 300 ms are 30.
-    for (missing, verdict) in
-        [(0, Verdict::Pass), (1, Verdict::Pass), (2, Verdict::Invalid { why: Shortfall::Offered })]
-    {
+    for (missing, verdict) in [
+        (0, TrialVerdict::Pass),
+        (1, TrialVerdict::Pass),
+        (2, TrialVerdict::Invalid { why: Shortfall::Offered }),
+    ] {
         let mut judge = Judge::new(&goal(0.1, vec![]), &trial(100, Purpose::Search, 300_000_000));
         feed(&mut judge, 6, |number| {
             let sent = if number < missing { 4 } else { 5 };
@@ -56,7 +58,7 @@ fn one_missing_request_is_no_shortage_and_two_are() {
 #[test]
 fn an_interval_of_less_than_half_invalidates_except_the_one_that_ends_the_trial() {
     let goal = goal(0.1, vec![]);
-    let uneven = Some(Verdict::Invalid { why: Shortfall::Uneven });
+    let uneven = Some(TrialVerdict::Invalid { why: Shortfall::Uneven });
     for (place, verdict) in [(3, uneven), (19, None)] {
         let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 1_000_000_000));
         feed(&mut judge, 20, |number| {
@@ -74,7 +76,7 @@ fn an_interval_of_less_than_half_invalidates_except_the_one_that_ends_the_trial(
 fn a_sender_that_falls_short_is_invalid_whatever_is_lost() {
     let mut judge = Judge::new(&goal(0.01, vec![]), &trial(1_000, Purpose::Search, 10_000_000_000));
     feed(&mut judge, 200, |_| (40, 20, vec![Bad { items: 20, events: 10 }]));
-    assert_eq!(judge.verdict(), Some(Verdict::Invalid { why: Shortfall::Offered }));
+    assert_eq!(judge.verdict(), Some(TrialVerdict::Invalid { why: Shortfall::Offered }));
 }
 
 #[test]
@@ -83,7 +85,7 @@ fn a_queue_that_grows_by_1_percent_fails_within_3_s_although_nothing_is_lost() {
         Judge::new(&goal(0.001, vec![]), &trial(10_000, Purpose::Search, 10_000_000_000));
     let intervals =
         feed(&mut judge, 200, |number| (500, if number < 4 { 500 } else { 495 }, vec![]));
-    assert_eq!(judge.verdict(), Some(Verdict::Fail { why: Breach::Queue }));
+    assert_eq!(judge.verdict(), Some(TrialVerdict::Fail { why: Breach::Queue }));
     assert!(intervals <= 60, "{intervals}");
     let growth = judge.seen().growth_ratio.unwrap();
     assert!((0.005..0.015).contains(&growth), "{growth}");
@@ -100,7 +102,7 @@ fn ends_that_count_at_other_times_show_no_growth() {
         let to_ns = from_ns + INTERVAL_NS;
         judge.handle(&Observation::Arrived { from_ns, to_ns, items: 500, bad: vec![] });
     }
-    assert_eq!(judge.verdict(), Some(Verdict::Pass));
+    assert_eq!(judge.verdict(), Some(TrialVerdict::Pass));
 }
 
 #[test]
@@ -114,10 +116,10 @@ fn slow_requests_fail_a_latency_limit_and_not_the_one_on_losses() {
         judge.handle(&Observation::Totals { items: 20_000 - lost, bad });
         judge.finish()
     };
-    assert_eq!(run(0, 200), Verdict::Pass);
-    assert_eq!(run(0, 201), Verdict::Fail { why: Breach::Latency });
-    assert_eq!(run(200, 0), Verdict::Pass);
-    assert_eq!(run(201, 0), Verdict::Fail { why: Breach::Loss });
+    assert_eq!(run(0, 200), TrialVerdict::Pass);
+    assert_eq!(run(0, 201), TrialVerdict::Fail { why: Breach::Latency });
+    assert_eq!(run(200, 0), TrialVerdict::Pass);
+    assert_eq!(run(201, 0), TrialVerdict::Fail { why: Breach::Loss });
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn requests_that_pile_up_fail_before_the_end() {
     let goal = Goal { unit: RateUnit::RequestsPerSecond, ..goal(0.01, vec![]) };
     let mut judge = Judge::new(&goal, &trial(10_000, Purpose::Search, 10_000_000_000));
     assert!(feed(&mut judge, 200, |_| (500, 400, vec![])) < 60);
-    assert_eq!(judge.verdict(), Some(Verdict::Fail { why: Breach::Queue }));
+    assert_eq!(judge.verdict(), Some(TrialVerdict::Fail { why: Breach::Queue }));
 }
 
 #[test]
@@ -135,13 +137,14 @@ fn nothing_that_arrives_fails() {
         let (from_ns, to_ns) = (number * INTERVAL_NS, (number + 1) * INTERVAL_NS);
         judge.handle(&Observation::Sent { from_ns, to_ns, items: 50 });
     }
-    assert_eq!(judge.finish(), Verdict::Fail { why: Breach::Nothing });
+    assert_eq!(judge.finish(), TrialVerdict::Fail { why: Breach::Nothing });
 }
 
 #[test]
 fn limit_0_is_judged_by_the_exact_counts_at_the_end() {
     let goal = goal(0.0, vec![]);
-    for (lost, verdict) in [(0, Verdict::Pass), (1, Verdict::Fail { why: Breach::Loss })] {
+    for (lost, verdict) in [(0, TrialVerdict::Pass), (1, TrialVerdict::Fail { why: Breach::Loss })]
+    {
         let mut judge = Judge::new(&goal, &trial(1_000, Purpose::Fixed, 2_000_000_000));
         // One that was only overtaken is missing for a while.
         let late = |number| if number == 20 { vec![Bad::one_event(1)] } else { vec![] };

@@ -1,8 +1,8 @@
 use super::super::{Breach, LatencyLimit, Limits, RateUnit};
 use super::*;
 
-const FAIL: Verdict = Verdict::Fail { why: Breach::Loss };
-const INVALID: Verdict = Verdict::Invalid { why: Shortfall::Offered };
+const FAIL: TrialVerdict = TrialVerdict::Fail { why: Breach::Loss };
+const INVALID: TrialVerdict = TrialVerdict::Invalid { why: Shortfall::Offered };
 
 fn goal(low: u64, high: u64, loss_ratio: f64) -> Goal {
     Goal {
@@ -18,7 +18,10 @@ fn goal(low: u64, high: u64, loss_ratio: f64) -> Goal {
 }
 
 /// Runs a hunt to its end and returns what was asked.
-fn run(goal: Goal, mut verdict: impl FnMut(&Trial) -> (Verdict, u64)) -> (Outcome, Vec<Trial>) {
+fn run(
+    goal: Goal,
+    mut verdict: impl FnMut(&Trial) -> (TrialVerdict, u64),
+) -> (Outcome, Vec<Trial>) {
     let (mut hunt, mut trials) = (Hunt::new(goal), Vec::new());
     loop {
         match hunt.poll_step() {
@@ -33,9 +36,9 @@ fn run(goal: Goal, mut verdict: impl FnMut(&Trial) -> (Verdict, u64)) -> (Outcom
 }
 
 /// A path that carries so much and drops the rest.
-fn carries(capacity: u64) -> impl FnMut(&Trial) -> (Verdict, u64) {
+fn carries(capacity: u64) -> impl FnMut(&Trial) -> (TrialVerdict, u64) {
     move |trial| match trial.rate <= capacity {
-        true => (Verdict::Pass, trial.rate),
+        true => (TrialVerdict::Pass, trial.rate),
         false => (FAIL, capacity),
     }
 }
@@ -78,7 +81,7 @@ fn small_numbers_end_with_neighbours() {
 #[test]
 fn a_guess_of_half_the_capacity_is_left_in_growing_steps() {
     let collapses = |trial: &Trial| match trial.rate <= 50_000 {
-        true => (Verdict::Pass, trial.rate),
+        true => (TrialVerdict::Pass, trial.rate),
         false => (FAIL, 25_000),
     };
     let (outcome, trials) = run(goal(1_000, 1_000_000, 0.001), collapses);
@@ -92,7 +95,7 @@ fn a_sender_that_never_offers_a_rate_ends_the_hunt_after_3_trials() {
     let (outcome, trials) = run(goal(1, 100, 0.001), |_| (INVALID, 10));
     assert_eq!(outcome, Outcome::SenderLimited { rate: 100, offered: 100 });
     assert_eq!(trials.len(), 3);
-    let stalls = Verdict::Invalid { why: Shortfall::Uneven };
+    let stalls = TrialVerdict::Invalid { why: Shortfall::Uneven };
     let (outcome, trials) = run(goal(1, 100, 0.001), |_| (stalls, 10));
     assert_eq!((outcome, trials.len()), (Outcome::SenderStalls { rate: 100 }, 10));
     // Now and then is no matter.
@@ -168,7 +171,7 @@ fn a_hunt_that_is_cut_off_tells_what_is_known() {
     let mut hunt = Hunt::new(goal(1_000, 1_000_000, 0.001));
     assert_eq!(hunt.interrupted(), Outcome::Interrupted { passed: None, failed: None });
     hunt.handle_verdict(FAIL, 1_000_000, 5_000);
-    hunt.handle_verdict(Verdict::Pass, 5_000, 5_000);
+    hunt.handle_verdict(TrialVerdict::Pass, 5_000, 5_000);
     let known = Outcome::Interrupted { passed: Some(5_000), failed: Some(1_000_000) };
     assert_eq!(hunt.interrupted(), known);
 }

@@ -1,0 +1,135 @@
+//! `crucible get result` and `get metric`: queries of the store, printed as the original prints them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use linerate_personality::crucible::command_line::{Format, MetricOptions, ResultOptions};
+use linerate_results::breakout::Breakout;
+use linerate_results::query::{Answer, Filter, SeriesQuery};
+use linerate_results::read::RunRow;
+use linerate_results::{Aggregation, RunId, Store, StoreError};
+use serde_json::json;
+
+use super::super::stdout::say;
+use super::Failure;
+use super::summary::{RunResult, render_json, render_text};
+use super::table::{render_csv, render_table};
+use crate::commands::matrix::store_path;
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::new(error)
+    }
+}
+
+/// Opens the store that was asked for, or the user's own.
+fn open(store: Option<&String>) -> Result<Store, Failure> {
+    let path = store_path(store.map(Path::new)).map_err(Failure::of_command)?;
+    Ok(Store::open_to_read(&path)?)
+}
+
+/// Prints the results of runs.
+pub(super) fn print_result(options: &ResultOptions) -> Result<u8, Failure> {
+    let store = open(options.store.as_ref())?;
+    let runs = match &options.run {
+        Some(run) => vec![store.find(run)?.id],
+        None => matching(&store, options)?,
+    };
+    let mut results = Vec::new();
+    for run in runs {
+        results.push(RunResult::read(&store, run, options.reading)?);
+    }
+    match options.format {
+        Format::Json => say(&(render_json(&results) + "\n")),
+        Format::Text | Format::Csv => results.iter().for_each(|one| say(&render_text(one))),
+    }
+    Ok(0)
+}
+
+/// The runs that have all that was asked for.
+fn matching(store: &Store, options: &ResultOptions) -> Result<Vec<RunId>, Failure> {
+    let fits = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|one| one == own);
+    let mut runs = Vec::new();
+    for RunRow { id, harness, .. } in store.runs()? {
+        if !fits(&options.harness, &harness) {
+            continue;
+        }
+        let details = store.details(id)?;
+        if fits(&options.user, &details.person) && fits(&options.email, &details.email) {
+            runs.push(id);
+        }
+    }
+    match runs.is_empty() {
+        true => Err(Failure::new("no run has this user, address and harness")),
+        false => Ok(runs),
+    }
+}
+
+/// Prints a metric.
+pub(super) fn print_metric(options: &MetricOptions) -> Result<u8, Failure> {
+    let store = open(options.store.as_ref())?;
+    let run = match (&options.run, &options.period) {
+        (Some(run), _) => store.find(run)?.id,
+        (None, Some(period)) => store.run_of_period(period)?,
+        (None, None) => return Err(Failure::new("get metric needs --run or --period")),
+    };
+    let aggregation = match &options.aggregation {
+        Some(name) => Some(Aggregation::of_name(name).ok_or_else(|| {
+            Failure::new(format!("--aggregation: {name:?} isn't one of sum, avg, max and min"))
+        })?),
+        None => None,
+    };
+    let breakouts = options.breakouts.iter().map(|entry| Breakout::parse(entry));
+    let query = SeriesQuery {
+        period: options.period.clone(),
+        begin_ms: options.begin_ms,
+        end_ms: options.end_ms,
+        resolution: options.resolution,
+        breakouts: breakouts.collect::<Result<_, _>>()?,
+        filter: options.filter.as_deref().map(Filter::parse).transpose()?,
+        aggregation,
+        compat: options.reading.is_compat(),
+        ..SeriesQuery::new(run, options.source.clone(), options.metric.clone())
+    };
+    let answer = store.query(&query)?;
+    say(&render(&answer, &query.breakouts, options));
+    Ok(0)
+}
+
+fn render(answer: &Answer, breakouts: &[Breakout], options: &MetricOptions) -> String {
+    let names: Vec<&str> = breakouts.iter().map(|breakout| breakout.name.as_str()).collect();
+    match options.format {
+        Format::Text => render_table(answer, &names, options),
+        Format::Csv => render_csv(answer, &names, options),
+        Format::Json => {
+            let values: BTreeMap<String, _> = answer
+                .groups
+                .iter()
+                .map(|group| {
+                    let windows = group.windows.iter().map(|window| {
+                        let value = window.value.unwrap_or_default();
+                        let mut shown = json!({
+                            "begin": window.begin_ms, "end": window.end_ms, "value": value});
+                        if let (false, Some(members)) = (answer.compat, shown.as_object_mut()) {
+                            members.insert("coverage".to_owned(), json!(window.coverage));
+                        }
+                        shown
+                    });
+                    (group.label(), windows.collect::<Vec<_>>())
+                })
+                .collect();
+            let decoder: Vec<String> = names.iter().map(|name| format!("<{name}>")).collect();
+            let mut document = json!({
+                "values": values,
+                "usedBreakouts": options.breakouts,
+                "valueSeriesLabelDecoder": decoder.join("-"),
+                "remainingBreakouts": answer.remaining,
+            });
+            if let (false, Some(members)) = (answer.compat, document.as_object_mut()) {
+                members.insert("unit".to_owned(), json!(answer.unit));
+                members.insert("aggregation".to_owned(), json!(answer.aggregation));
+            }
+            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Crucible's files and command lines, run by the program.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const RUN: &str = "00000000-0000-4000-8000-000000000001";
+
+/// Runs the program in a folder whose store is its own.
+fn crucible(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("crucible")
+        .args(words)
+        .current_dir(folder)
+        .env("LINERATE_STORE", folder.join("results.db"))
+        .env("HOME", folder)
+        .output()
+        .unwrap()
+}
+
+fn write(folder: &TempDir, name: &str, value: &Value) {
+    std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The standard output of a run that ended with one of these codes.
+fn said(output: &Output, codes: &[i32]) -> String {
+    let code = output.status.code();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(code.is_some_and(|code| codes.contains(&code)), "{code:?}\n{stdout}\n{stderr}");
+    stdout
+}
+
+fn local_run(params: &Value, run_params: &Value) -> Value {
+    json!({
+        "benchmarks": [{"name": "iperf", "ids": "1-2", "mv-params": {"sets": [{"params": params}]}}],
+        "tags": {"mtu": "65536"},
+        "run-params": run_params,
+        "endpoints": [{"type": "local", "engines": [
+            {"role": "client", "ids": "1-2"}, {"role": "server", "ids": "1-2"}]}],
+    })
+}
+
+#[test]
+fn multiplex_prints_iterations_and_ends_as_the_original() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = json!({"sets": [{"params": [
+        {"arg": "time", "vals": ["1", "2"]}, {"arg": "bs", "vals": ["1M"], "role": "all"}]}]});
+    write(&folder, "mv-params.json", &matrix);
+    let requirements = json!({
+        "validations": {"n": {"args": ["bs"], "vals": ".+", "convert": "K"}, "t": {"args": ["time"], "vals": "[1-9]"}},
+        "units": {"n": {"K": {"M": "1024"}}}});
+    write(&folder, "requirements.json", &requirements);
+    let words = ["multiplex", "--requirements", "requirements.json"];
+    let iterations: Value =
+        serde_json::from_str(&said(&crucible(folder.path(), &words), &[0])).unwrap();
+    let bs = json!({"arg": "bs", "role": "all", "val": "1024K"});
+    let time = |val: &str| json!({"arg": "time", "role": "client", "val": val});
+    assert_eq!(iterations, json!([[time("1"), bs], [time("2"), bs]]));
+    write(
+        &folder,
+        "prefix.json",
+        &json!({"sets": [{"params": [{"arg": "time", "vals": ["1x"]}]}]}),
+    );
+    write(&folder, "none.json", &json!({"other": 1}));
+    let with = |input: &'static str| {
+        ["multiplex", "--input", input, "--requirements", "requirements.json"]
+    };
+    said(&crucible(folder.path(), &with("prefix.json")), &[4]);
+    said(&crucible(folder.path(), &with("none.json")), &[1]);
+    said(&crucible(folder.path(), &with("absent.json")), &[2]);
+    said(&crucible(folder.path(), &[&with("prefix.json")[..], &["--compat"]].concat()), &[0]);
+    said(&crucible(folder.path(), &["multiplex", "--output", "/dev/null/x"]), &[7]);
+    said(&crucible(folder.path(), &["multiply"]), &[2]);
+}
+
+#[test]
+fn link_of_that_name_is_crucible() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("crucible");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), &link).unwrap();
+    let output = Command::new(link).arg("--help").output().unwrap();
+    let help = said(&output, &[0]);
+    for part in ["multiplex", "get metric", "prefix-value", "whole-run"] {
+        assert!(help.contains(part), "{help}");
+    }
+}
+
+#[test]
+fn dry_run_prints_pairs_and_command_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let params = json!([
+        {"arg": "time", "vals": ["1"]}, {"arg": "protocol", "vals": ["tcp", "udp"]},
+        {"arg": "length", "vals": ["1K"], "ids": ["2"]}]);
+    write(&folder, "run.json", &local_run(&params, &json!({"num-samples": 2})));
+    let shown = said(&crucible(folder.path(), &["run", "run.json", "--dry-run"]), &[0]);
+    for part in [
+        "client-2 on local to server-2 on local (127.0.0.1, port 30004)",
+        "iteration 2: time=1 protocol=udp length=1K",
+        "client-1: iperf3 --format k -c SERVER -p 30002 --udp -t 1\n",
+        "client-2: iperf3 --format k -c SERVER -p 30004 --udp --length 1K -t 1\n",
+        "server-1: iperf3 -s --format k -p 30002\n",
+        "samples of each iteration: 2, order: sample",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(!folder.path().join("results.db").exists());
+}
+
+#[test]
+fn wrong_runs_are_refused_before_anything_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let time = |val: &str| json!([{"arg": "time", "vals": [val]}]);
+    let good = local_run(&time("1"), &json!({}));
+    let with = |pointer: &str, value: Value| {
+        let mut file = good.clone();
+        *file.pointer_mut(pointer).unwrap() = value;
+        file
+    };
+    let engines = "/endpoints/0/engines";
+    let refused = [
+        (with("/benchmarks/0/name", json!("uperf")), "\"uperf\" can't be run"),
+        (local_run(&time("10abc"), &json!({})), "--compat"),
+        (local_run(&json!([{"arg": "tme", "vals": ["1"]}]), &json!({})), "\"tme\""),
+        (
+            local_run(&json!([{"arg": "passthru", "vals": ["--nonsense"]}]), &json!({})),
+            "iperf3 can't take",
+        ),
+        (with(engines, json!([{"role": "client", "ids": "1-2"}])), "the servers none"),
+        (with("/benchmarks/0/ids", json!(1)), "the engine 2, which no benchmark uses"),
+        (with("/endpoints/0/type", json!("kube")), "Kubernetes"),
+    ];
+    for (file, part) in refused {
+        write(&folder, "run.json", &file);
+        let output = crucible(folder.path(), &["run", "run.json"]);
+        said(&output, &[2]);
+        assert!(text(&output.stderr).contains(part), "{part}: {}", text(&output.stderr));
+    }
+    assert!(!folder.path().join("results.db").exists());
+}
+
+/// Two iterations, two samples, two pairs: what was measured is found again by the queries.
+#[test]
+fn run_on_this_machine_is_stored_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let params = json!([
+        {"arg": "time", "vals": ["1"]}, {"arg": "length", "vals": ["1K", "16K"]},
+        {"arg": "bitrate", "vals": ["8M"]}]);
+    let run_params = json!({"num-samples": 2, "test-order": "iteration", "max-sample-failures": 3,
+        "name": "A", "email": "a@example.org"});
+    let mut file = local_run(&params, &run_params);
+    // Ports of its own: 30000 and twice the number.
+    let first = 10 + std::process::id() % 650 * 2;
+    let ids = format!("{first}-{}", first + 1);
+    file["benchmarks"][0]["ids"] = json!(ids);
+    file["endpoints"][0]["engines"] =
+        json!([{"role": "client", "ids": ids}, {"role": "server", "ids": ids}]);
+    write(&folder, "run.json", &file);
+    said(&crucible(folder.path(), &["run", "run.json", "--id", RUN]), &[0, 6]);
+    let shown = said(&crucible(folder.path(), &["get", "result", "--run", RUN]), &[0]);
+    for part in [
+        &format!("run-id: {RUN}\n  tags: mtu=65536\n  benchmark: iperf\n"),
+        "  common params: bitrate=8M time=1\n",
+        "    source: iperf\n",
+        "      unique params: length=1K\n",
+        "      unique params: length=16K\n",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert_eq!(shown.matches("sample-id: ").count(), 4, "{shown}");
+    assert_eq!(shown.matches("result: (iperf::rx-Gbps) samples: ").count(), 2, "{shown}");
+    let by_user =
+        ["get", "result", "--user", "A", "--email", "a@example.org", "--output-format", "json"];
+    let document: Value =
+        serde_json::from_str(&said(&crucible(folder.path(), &by_user), &[0])).unwrap();
+    let samples = &document["runs"][0]["iterations"][0]["samples"];
+    let period = samples[0]["primary-period-id"].as_str().unwrap();
+    // Both pairs together sent 16 Mbit/s; a busy machine carries less.
+    let value = samples[0]["values"]["iperf::rx-Gbps"].as_f64().unwrap();
+    assert!(value > 0.0 && value < 0.1, "{value}");
+    let words = [
+        "get",
+        "metric",
+        "--source",
+        "iperf",
+        "--type",
+        "rx-Gbps",
+        "--period",
+        period,
+        "--breakout",
+        "csid",
+        "--output-format",
+        "json",
+    ];
+    let metric: Value =
+        serde_json::from_str(&said(&crucible(folder.path(), &words), &[0])).unwrap();
+    let labels: Vec<&String> = metric["values"].as_object().unwrap().keys().collect();
+    assert_eq!(labels, ["<1>", "<2>"], "{metric}");
+    let table = said(&crucible(folder.path(), &words[..8]), &[0]);
+    assert!(table.contains("source  ") && table.contains("rx-Gbps"), "{table}");
+    let unknown = ["get", "metric", "--source", "iperf", "--type", "x", "--run", RUN];
+    let output = crucible(folder.path(), &unknown);
+    said(&output, &[1]);
+    assert!(text(&output.stderr).contains("rx-Gbps"), "{}", text(&output.stderr));
+}
+
+/// Every loss is allowed, so that each step passes as long as anything arrives.
+#[test]
+fn hunt_takes_the_steps_of_a_binary_search() {
+    let id = (1320 + std::process::id() % 60).to_string();
+    let program = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(["crucible", "engine"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+    };
+    let mut server =
+        program().args(["server", "--id", &id]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("Server listening on")));
+    let params = ["protocol=udp", "time=1", "bitrate-range=1M-5M", "max-loss-pct=100"];
+    let params = params.iter().flat_map(|param| ["--param", param]);
+    let client = ["client", "--id", &id, "--address", "127.0.0.1"];
+    let output = program().args(client).args(params).output().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let finished: Value = serde_json::from_str(&said(&output, &[0])).unwrap();
+    assert_eq!(finished["record"], "finished");
+    let notes = finished["run"]["status"]["notes"].as_array().unwrap();
+    let hunt = notes.iter().filter_map(Value::as_str).find(|note| note.starts_with("hunt: "));
+    let hunt = hunt.unwrap();
+    assert!(hunt.starts_with("hunt: 3M PASS "), "{hunt}");
+    assert!(hunt.contains(", 4M PASS ") && hunt.contains("; final answer 4M"), "{hunt}");
+}
