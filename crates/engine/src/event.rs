@@ -28,6 +28,11 @@ pub enum Event {
         /// 1: next.
         place: u32,
     },
+    /// All flows stand, and the load waits for its start to be named.
+    Armed {
+        /// Names the run at both ends.
+        run_id: String,
+    },
     /// The load begins.
     Started {
         /// Names the run at both ends.

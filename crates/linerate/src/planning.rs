@@ -22,7 +22,7 @@ use crate::args::{
     StreamArgs, VariantArgs,
 };
 use crate::key_log::key_log_of_environment;
-use crate::start_time::utc_now_ns;
+use crate::start_time::{StartAt, utc_now_ns};
 
 /// Of more flows than this not all have a request on its way at a time, unless a flag says so.
 const MANY_FLOWS: u32 = 1000;
@@ -204,7 +204,11 @@ pub fn plan_from_args(
             qlog: connect.qlog.clone(),
         },
         exclusive: connect.exclusive,
-        start_at_utc_ns: future_start(connect.start_at, "--start-at", utc_now_ns())?,
+        start_at_utc_ns: future_start(
+            connect.start_at.and_then(StartAt::at_ns),
+            "--start-at",
+            utc_now_ns(),
+        )?,
         title: output.title.clone(),
         tags: tags_of(output)?,
     })

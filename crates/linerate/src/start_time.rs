@@ -1,8 +1,63 @@
 //! The clock time at which a load is to begin.
 
+use std::io::{BufRead, BufReader, Read};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
+
+/// When a load is to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartAt {
+    /// At this time: nanoseconds since 1970, UTC.
+    Time(i64),
+    /// At a time that standard input names when all flows stand.
+    Named,
+}
+
+impl StartAt {
+    /// Parses a time as [`parse_start_time`] does, or `-`.
+    ///
+    /// # Errors
+    /// Shows the text and the grammar.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "-" => Ok(Self::Named),
+            text => parse_start_time(text)
+                .map(Self::Time)
+                .map_err(|error| format!("{error}, or - for a line of standard input")),
+        }
+    }
+
+    /// The time, where it is known: nanoseconds since 1970, UTC.
+    pub fn at_ns(self) -> Option<i64> {
+        match self {
+            Self::Time(utc_ns) => Some(utc_ns),
+            Self::Named => None,
+        }
+    }
+}
+
+/// The longest line that names a start, bytes.
+const MAX_LINE: u64 = 128;
+
+/// Reads the line that names a start.
+///
+/// # Errors
+/// Where there is none, or it is no time: a sentence.
+pub(crate) fn read_start(input: impl Read) -> Result<i64, String> {
+    let mut line = String::new();
+    BufReader::new(input.take(MAX_LINE))
+        .read_line(&mut line)
+        .map_err(|error| format!("can't read the start from standard input: {error}"))?;
+    if line.is_empty() {
+        return Err(
+            "standard input ended before it named the start: write a time and a line end, \
+                    such as @1896091200.5"
+                .to_owned(),
+        );
+    }
+    parse_start_time(line.trim())
+}
 
 /// Parses an RFC 3339 time, or `@` and seconds since 1970 with up to nine decimals. Nanoseconds
 /// since 1970, UTC.
@@ -60,6 +115,18 @@ mod tests {
         ] {
             assert_eq!(parse_start_time(text), Ok(ns), "{text}");
         }
+    }
+
+    #[test]
+    fn a_start_is_named_by_a_line() {
+        assert_eq!(StartAt::parse("-"), Ok(StartAt::Named));
+        assert_eq!(StartAt::parse("@1.5"), Ok(StartAt::Time(1_500_000_000)));
+        assert!(StartAt::parse("").unwrap_err().contains("or - for a line"));
+        assert_eq!(read_start("@1.5\n@2\n".as_bytes()), Ok(1_500_000_000));
+        assert_eq!(read_start("@1.5".as_bytes()), Ok(1_500_000_000));
+        assert!(read_start("".as_bytes()).unwrap_err().contains("before it named the start"));
+        assert!(read_start("soon\n".as_bytes()).unwrap_err().contains("'soon' is no time"));
+        assert!(read_start("x".repeat(1_000).as_bytes()).is_err());
     }
 
     #[test]

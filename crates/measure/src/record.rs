@@ -13,8 +13,9 @@ use crate::sample::Sample;
 
 /// One record. `record` names its kind, and `version` is [`Record::VERSION`].
 ///
-/// Kinds of a measurement: `started`, `sample`, in a hunt `trial`, `finished` or `error` at last, and between them `queued` and
-/// `note`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`, `refused`, `note`, `error`.
+/// Kinds of a measurement: `started`, `sample`, in a hunt `trial`, `finished` or `error` at last, and between them
+/// `queued`, `armed` and `note`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`,
+/// `refused`, `note`, `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
@@ -33,6 +34,13 @@ pub enum Record {
         version: u32,
         /// 1: next.
         place: u32,
+    },
+    /// All flows stand, and the load waits for its start to be named (`--start-at -`).
+    Armed {
+        /// The format's version.
+        version: u32,
+        /// Names the run at both ends.
+        run_id: String,
     },
     /// The load begins.
     Started {
@@ -177,9 +185,10 @@ impl Record {
 }
 
 /// The names of the kinds.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "listening",
     "queued",
+    "armed",
     "started",
     "sample",
     "trial",

@@ -83,24 +83,51 @@ impl NativeClientTest<'_> {
             ));
         }
         if self.progress.server_ready && !self.progress.asked_start && load.all_ready() {
-            self.progress.asked_start = true;
             if load.all_ended() {
                 let why = load.why_ended().unwrap_or_else(|| "for an unknown reason".to_owned());
                 return Err(Error::Peer(format!("every flow ended before the load began: {why}")));
             }
+            if !self.knows_start()? {
+                return Ok(());
+            }
+            self.progress.asked_start = true;
             let offset_ns = self.offset.estimate().map_or(0, |estimate| estimate.offset_ns);
-            let at = self.plan.start_at_utc_ns.map(|at| at.saturating_add(offset_ns));
+            let at = self.start.at_utc_ns.map(|at| at.saturating_add(offset_ns));
             self.control.machine.start(at);
         }
-        if self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-            self.opens_at_ns = None;
-            load.open(now_ns);
+        let Some(opens_at_ns) = self.start.opens_at_ns else { return Ok(()) };
+        if opens_at_ns <= now_ns {
+            // The load's own time, not that of all that the opening takes.
             let utc_ns = utc_ns();
+            self.start.opens_at_ns = None;
+            load.open(now_ns);
+            self.start.punctual.end();
             self.record.draft.environment.started_utc_ns = Some(utc_ns);
             let (run_id, plan) = (self.record.draft.run_id.clone(), Box::new(self.plan.clone()));
             self.sink.offer(Event::Started { run_id, plan, utc_ns });
+        } else if self.start.at_utc_ns.is_some()
+            && let Err(note) = self.start.punctual.handle_time(now_ns, opens_at_ns)
+        {
+            self.record.draft.notes.push(note);
         }
         Ok(())
+    }
+
+    /// Whether the start is known; one that is named later is waited for, armed.
+    fn knows_start(&mut self) -> Result<bool, Error> {
+        let Some(later) = self.start.later else { return Ok(true) };
+        if !self.progress.armed {
+            self.progress.armed = true;
+            self.sink.offer(Event::Armed { run_id: self.record.draft.run_id.clone() });
+        }
+        match later.named() {
+            None => Ok(false),
+            Some(Ok(utc_ns)) => {
+                self.start.at_utc_ns = Some(*utc_ns);
+                Ok(true)
+            }
+            Some(Err(why)) => Err(Error::Plan(why.clone())),
+        }
     }
 
     pub(super) fn handle_sample(&mut self, text: &str) {

@@ -8,6 +8,7 @@ mod opener;
 mod received;
 mod record;
 mod session;
+mod start;
 
 use linerate_measure::{Plan, Run};
 
@@ -16,14 +17,37 @@ use crate::event::{Cancel, Sink};
 use record::Record;
 pub use record::random_run_id;
 use session::KeptConversation;
+pub use start::LaterStart;
 
 /// Measures. Whatever happens, the answer is a document: a failure, too, is a [`Run`], and its
 /// status says what went wrong and with which exit code a program should end.
 ///
 /// Events go to `sink` as they happen; `cancel` ends the load early, with the partial result.
 pub fn run(plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
+    run_from(plan, access, None, sink, cancel)
+}
+
+/// Measures as [`run`] does, with a load that begins at a time which is named when all flows stand. The plan's own
+/// start doesn't count.
+pub fn run_when_told(
+    plan: &Plan,
+    access: &Access,
+    start: &LaterStart,
+    sink: &Sink,
+    cancel: &Cancel,
+) -> Run {
+    run_from(plan, access, Some(start), sink, cancel)
+}
+
+fn run_from(
+    plan: &Plan,
+    access: &Access,
+    start: Option<&LaterStart>,
+    sink: &Sink,
+    cancel: &Cancel,
+) -> Run {
     let mut record = Record::new(plan);
-    let outcome = session::measure(plan, access, sink, cancel, (&mut record, None));
+    let outcome = session::measure(plan, access, start, sink, cancel, (&mut record, None));
     record.into_run(outcome, sink, cancel)
 }
 
@@ -44,7 +68,7 @@ impl Lease {
     pub fn run(&mut self, plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
         let mut record = Record::new(plan);
         let kept = Some(&mut self.kept);
-        let outcome = session::measure(plan, access, sink, cancel, (&mut record, kept));
+        let outcome = session::measure(plan, access, None, sink, cancel, (&mut record, kept));
         record.into_run(outcome, sink, cancel)
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use linerate_measure::{Kind, Plan, Transport, Workload};
 use linerate_wire::native::datagram::{Handshake, Hello, PADDED_BYTES, Proof, flow_tag};
 use linerate_wire::native::opening::Opening;
-use linerate_wire::native::server::START_NS;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{RecvFlags, recv};
 use rustls::ClientConfig;
@@ -31,8 +30,8 @@ const MOST_AT_ONCE: usize = 256;
 const AGAIN_NS: u64 = 250 * MILLISECOND_NS;
 /// The longest time without another flow that is set up.
 const NEXT_FLOW_NS: u64 = 10 * SECOND_NS;
-/// A server that is ready waits ten seconds for the start. This end must end first: it knows what is missing.
-const AFTER_READY_NS: u64 = START_NS - 2 * SECOND_NS;
+/// The longest time after the server is ready. The server waits for the start longer: this end knows what is missing.
+const AFTER_READY_NS: u64 = 8 * SECOND_NS;
 
 /// The flows that are still to be opened.
 pub(super) struct Opener {

@@ -12,13 +12,14 @@ use linerate_wire::Machine;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
 use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::{Fault, Stage};
-use rustix::event::PollFd;
+use rustix::event::{PollFd, PollFlags};
 
 use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, local_addresses, unused_binds};
 use super::greeting::{Greeting, greet};
 use super::opener::Opener;
 use super::received::{read_host, read_report};
 use super::record::Record;
+use super::start::{LaterStart, Start};
 use crate::access::Access;
 use crate::clock::{monotonic_ns, now, utc_ns};
 use crate::connections::{Agreement, Dial, SourcePorts, sockets_with};
@@ -55,6 +56,7 @@ impl KeptConversation {
 pub(super) fn measure(
     plan: &Plan,
     access: &Access,
+    start: Option<&LaterStart>,
     sink: &Sink,
     cancel: &Cancel,
     (record, mut place): (&mut Record, Option<&mut Option<KeptConversation>>),
@@ -67,6 +69,7 @@ pub(super) fn measure(
     let kept = place.as_mut().and_then(|place| place.take()?.if_it_goes_on());
     if let Some(kept) = kept {
         let mut session = NativeClientTest::again(plan, sink, cancel, record, kept)?;
+        session.start.later = start;
         let outcome = session.converse();
         return session.close(outcome, access, place);
     }
@@ -81,6 +84,7 @@ pub(super) fn measure(
                 let control = Conversation::new(Client::new(config, now()), channel);
                 let kept = KeptConversation { server, control };
                 let mut session = NativeClientTest::new(plan, sink, cancel, record, kept)?;
+                session.start.later = start;
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
                     outcome => return session.close(outcome, access, place),
@@ -148,8 +152,7 @@ pub(super) struct NativeClientTest<'a> {
     pub(super) opener: Option<Opener>,
     pub(super) offset: OffsetEstimator,
     pub(super) progress: Progress,
-    /// When this end's load opens (monotonic), once the server has started.
-    pub(super) opens_at_ns: Option<u64>,
+    pub(super) start: Start<'a>,
     result: Option<EndReport>,
     pub(super) ended_ns: Option<u64>,
 }
@@ -160,6 +163,7 @@ pub(super) struct Progress {
     /// Whether the connection ended before the server's first word.
     cut_off: bool,
     pub(super) server_ready: bool,
+    pub(super) armed: bool,
     pub(super) asked_start: bool,
     pub(super) finished: bool,
     pub(super) own_samples: u64,
@@ -187,7 +191,7 @@ impl<'a> NativeClientTest<'a> {
             opener: None,
             offset: OffsetEstimator::new(),
             progress: Progress::default(),
-            opens_at_ns: None,
+            start: Start { at_utc_ns: plan.start_at_utc_ns, ..Start::default() },
             result: None,
             ended_ns: None,
         })
@@ -218,6 +222,10 @@ impl<'a> NativeClientTest<'a> {
             // The machine gets a broken connection as an event, and returns what that means.
             let _told = self.control.say();
             self.wait();
+            if self.start.opens_at_ns.is_some_and(|at_ns| at_ns <= monotonic_ns()) {
+                // First of all, whatever else has come.
+                self.conduct()?;
+            }
             let _told = self.control.pump();
         }
         Ok(())
@@ -229,11 +237,17 @@ impl<'a> NativeClientTest<'a> {
         let due_ns = [
             self.load.as_ref().and_then(|load| load.next_tick(now_ns)),
             self.opener.as_ref().and_then(Opener::next_time),
-            self.opens_at_ns,
+            self.start.opens_at_ns,
+            self.start.opens_at_ns.and_then(|at_ns| self.start.punctual.due_ns(at_ns)),
             Some(now_ns + LOOK_NS),
         ];
         let until_ns = due_ns.into_iter().flatten().min().unwrap_or(now_ns);
-        let others: Vec<PollFd<'_>> = self.opener.iter().flat_map(Opener::poll_set).collect();
+        let mut others: Vec<PollFd<'_>> = self.opener.iter().flat_map(Opener::poll_set).collect();
+        if let Some(start) =
+            self.start.later.filter(|_| self.progress.armed && !self.progress.asked_start)
+        {
+            others.push(PollFd::new(start, PollFlags::IN));
+        }
         self.control.wait(Some(&self.waker), &others, until_ns);
     }
 
@@ -361,8 +375,9 @@ impl<'a> NativeClientTest<'a> {
     }
 
     fn handle_started(&mut self) {
-        let wait_ns = self.plan.start_at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns()));
-        self.opens_at_ns = Some(monotonic_ns().saturating_add(u64::try_from(wait_ns).unwrap_or(0)));
+        let wait_ns = self.start.at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns()));
+        self.start.opens_at_ns =
+            Some(monotonic_ns().saturating_add(u64::try_from(wait_ns).unwrap_or(0)));
     }
 
     fn failed(&self, fault: &Fault) -> Error {

@@ -2,6 +2,7 @@
 //! holds the channels to all of them.
 
 mod channel;
+mod check;
 mod error;
 mod gate;
 pub mod kubernetes;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub use channel::Channel;
+pub use check::{FoundHost, HostReport, check, hosts_of_text};
 pub use error::{HostError, HostErrorKind, LastWords};
 pub use local::LocalHost;
 pub use netns::NetnsHost;

@@ -11,6 +11,7 @@ use super::{KeyArgs, OutputArgs, values};
 use crate::completions::hosts;
 use crate::cpus::Cpus;
 use crate::sources::Sources;
+use crate::start_time::StartAt;
 
 /// The flags of `stream`.
 #[derive(Args, Debug)]
@@ -359,7 +360,8 @@ pub struct ConnectArgs {
     /// Wait until no other client measures against this server
     #[arg(long, hide_short_help = true)]
     pub exclusive: bool,
-    /// Start the load at this time: RFC 3339, or @SECONDS since 1970
-    #[arg(long, value_name = "TIME", value_parser = crate::start_time::parse_start_time, hide_short_help = true)]
-    pub start_at: Option<i64>,
+    /// Start the load at this time: RFC 3339, or @SECONDS since 1970; - for a line of standard input, which is read
+    /// while all flows stand
+    #[arg(long, value_name = "TIME", value_parser = StartAt::parse, allow_hyphen_values = true, hide_short_help = true)]
+    pub start_at: Option<StartAt>,
 }

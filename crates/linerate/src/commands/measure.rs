@@ -2,17 +2,21 @@
 
 use std::thread;
 
+use linerate_engine::LaterStart;
 use linerate_engine::access::{Access, Authority, SharedKey};
+use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
 
-use super::{Failure, await_file, dry_run, open_destination, print};
+use super::{Failure, await_file, dry_run, keep, open_destination, open_store, print};
 use crate::args::{KeyArgs, OutputArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
 use crate::output::{Reporter, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
+use crate::start_time::{StartAt, read_start};
+use crate::store::{Keeper, command_of};
 
 /// Events that may wait for a slow terminal; more are dropped and counted.
 const EVENTS_WAITING_MAX: usize = 4096;
@@ -33,6 +37,7 @@ pub(super) struct Keys {
 pub(super) fn measure(
     plans: Result<Vec<Plan>, Failure>,
     given: &KeyArgs,
+    start: Option<StartAt>,
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
@@ -40,7 +45,11 @@ pub(super) fn measure(
         if output.dry_run {
             return dry_run::print_steps(&plans, output.output.as_deref(), cancel);
         }
-        measure_all(&plans, given, output, cancel)
+        let start = match start {
+            Some(StartAt::Named) => Some(start_from_stdin(&plans)?),
+            Some(StartAt::Time(_)) | None => None,
+        };
+        measure_all(&plans, given, start.as_ref(), output, cancel)
     });
     if let Err(failure) = &measured
         && let Some(text) = &failure.text
@@ -52,20 +61,42 @@ pub(super) fn measure(
     measured
 }
 
+/// The start that a line of standard input will name.
+fn start_from_stdin(plans: &[Plan]) -> Result<LaterStart, Failure> {
+    if plans.len() > 1 {
+        return Err(Failure::usage(
+            "--start-at - names one start, and each --size is a run of its own: give one --size",
+        ));
+    }
+    let start = LaterStart::new()?;
+    let named = start.clone();
+    thread::Builder::new()
+        .spawn(move || match read_start(std::io::stdin()) {
+            Ok(utc_ns) => named.name(utc_ns),
+            Err(why) => named.fail(format!("--start-at -: {why}")),
+        })
+        .map_err(|error| Error::no_thread(&error))?;
+    Ok(start)
+}
+
 fn measure_all(
     plans: &[Plan],
     given: &KeyArgs,
+    start: Option<&LaterStart>,
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
     let keys = read_keys(given, cancel)?;
     let destination = open_destination(output.output.as_deref(), cancel)?;
     let mut reporter = Reporter::for_flags(output, plans.len(), destination, cancel);
+    let keeper = open_store(output.store.as_deref(), cancel)?;
+    let mut unkept = None;
     let mut exit_code = exit::VALID;
     let mut rest = plans;
     while let [plan, further @ ..] = rest {
-        let run = measure_one(plan, given, &keys, &mut reporter, cancel);
+        let run = measure_one(plan, given, &keys, start, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
+        keep(keeper.as_ref(), &run, command_of(plan), &mut unkept);
         rest = match run.status.outcome {
             Outcome::Interrupted => &[],
             // Where one can't be measured, the next can't either, unless another server is asked.
@@ -74,7 +105,15 @@ fn measure_all(
         };
     }
     reporter.close()?;
-    Ok(exit_code)
+    tell_kept(keeper.as_ref(), output.store.is_some() && !output.quiet);
+    unkept.map_or(Ok(exit_code), Err)
+}
+
+/// Tells who asked where the runs are.
+fn tell_kept(keeper: Option<&Keeper>, asked: bool) {
+    if let Some(keeper) = keeper.filter(|_| asked) {
+        narrate(&format!("linerate: kept in {}\n", keeper.path().display()));
+    }
 }
 
 /// Reads the files of keys that the flags name, and says where none is checked.
@@ -112,6 +151,7 @@ fn measure_one(
     plan: &Plan,
     given: &KeyArgs,
     keys: &Keys,
+    start: Option<&LaterStart>,
     reporter: &mut Reporter,
     cancel: &Cancel,
 ) -> Run {
@@ -123,7 +163,10 @@ fn measure_one(
         let print = move || listener.follow(&events);
         // Where the machine has no thread left, the run has none either, and says so.
         let printing = thread::Builder::new().spawn_scoped(scope, print);
-        let run = linerate_engine::run(plan, &access, &sink, cancel);
+        let run = match start {
+            Some(start) => linerate_engine::run_when_told(plan, &access, start, &sink, cancel),
+            None => linerate_engine::run(plan, &access, &sink, cancel),
+        };
         let dropped = sink.dropped();
         // Closes the channel, and the printing ends with what is still in it.
         drop((sink, access));

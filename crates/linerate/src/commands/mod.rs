@@ -5,6 +5,7 @@ mod compare;
 mod dry_run;
 mod generate;
 mod help;
+mod hosts;
 mod hunt;
 mod kubernetes;
 mod link;
@@ -13,6 +14,7 @@ pub(crate) mod matrix;
 mod measure;
 mod own_machine;
 mod proxy;
+mod results;
 mod run;
 mod serve;
 
@@ -23,6 +25,7 @@ use std::path::Path;
 use clap::Parser;
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
+use linerate_measure::Run;
 use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
@@ -32,6 +35,7 @@ use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
 use crate::planning::{plans_from_connect, plans_from_media, plans_from_rr, plans_from_stream};
 use crate::signals::{stop_on_signals, unless_stopped};
+use crate::store::{self, Keeper};
 
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -110,26 +114,28 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Serve(args) => serve::serve(args, cancel),
         Command::Stream(args) => {
             let plans = plans_from_stream(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Media(args) => {
             let plans = plans_from_media(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Rr(args) => {
             let plans = plans_from_rr(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Connect(args) => {
             let plans = plans_from_connect(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, &args.output, cancel)
+            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
         }
         Command::Hunt(args) => hunt::hunt(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Compare(args) => compare::compare(args, cancel),
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),
+        Command::Results(args) => results::perform(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
+        Command::Hosts(args) => hosts::attend_hosts(args, cancel),
         Command::Agent => agent::serve_controller(cancel),
         Command::Kubernetes(args) => kubernetes::attend_cluster(args),
         Command::Image(args) => kubernetes::write_own_image(args),
@@ -207,6 +213,21 @@ fn read_text(source: io::Result<impl Read>, name: &str, most_bytes: u64) -> Resu
 fn open_destination(output: Option<&Path>, cancel: &Cancel) -> Result<Destination, Failure> {
     let output = output.map(Path::to_owned);
     await_file(cancel, move || Destination::open(output.as_deref()).map_err(Failure::here))
+}
+
+/// The store that runs are kept in, where the flag or the environment asks for one. It is opened before anything is
+/// measured.
+fn open_store(flag: Option<&Path>, cancel: &Cancel) -> Result<Option<Keeper>, Failure> {
+    let Some(path) = store::asked(flag).map_err(Failure::here)? else { return Ok(None) };
+    await_file(cancel, move || Ok(Some(Keeper::open(&path)?)))
+}
+
+/// Keeps a run of a command. Where that fails, the first reason is left in `unkept`.
+fn keep(keeper: Option<&Keeper>, run: &Run, command: &str, unkept: &mut Option<Failure>) {
+    let kept = keeper.map(|keeper| keeper.keep(run, command));
+    if let Some(Err(error)) = kept {
+        unkept.get_or_insert_with(|| Failure::here(format!("the run was not kept: {error}")));
+    }
 }
 
 /// Writes data to standard output.

@@ -31,6 +31,7 @@ impl Narration {
         match event {
             Event::Queued { place: 1 } => "linerate: waiting; next in line\n".to_owned(),
             Event::Queued { place } => format!("linerate: waiting; place {place} in line\n"),
+            Event::Armed { .. } => "linerate: armed; standard input names the start\n".to_owned(),
             Event::Note(text) => format!("linerate: {text}\n"),
             other => self.live.as_mut().map_or(String::new(), |live| live.render_event(other)),
         }

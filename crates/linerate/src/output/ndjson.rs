@@ -61,6 +61,7 @@ fn record_of(event: Event, run_id: &str) -> Record {
             Record::Listening { version, address, fingerprint }
         }
         Event::Queued { place } => Record::Queued { version, place },
+        Event::Armed { run_id } => Record::Armed { version, run_id },
         Event::Started { run_id, plan, utc_ns } => {
             Record::Started { version, run_id, utc_ns, plan }
         }

@@ -41,7 +41,10 @@ impl Printer for ServerLog {
             }
             Event::Refused { client, why } => format!("refused  {client}  {why}"),
             Event::Note(text) => text.clone(),
-            Event::Queued { .. } | Event::Started { .. } | Event::Sample(_) => {
+            Event::Queued { .. }
+            | Event::Armed { .. }
+            | Event::Started { .. }
+            | Event::Sample(_) => {
                 return String::new();
             }
         };

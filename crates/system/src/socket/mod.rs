@@ -20,6 +20,7 @@ mod open;
 mod option;
 mod packet;
 mod queues;
+mod real_time;
 mod steering;
 mod table;
 mod tcp_info;
@@ -54,6 +55,7 @@ pub use packet::{
     route_mtu_bytes, send_packets,
 };
 pub use queues::Queues;
+pub use real_time::RealTime;
 pub use steering::share_packets;
 pub use table::own_table;
 pub use tcp_info::{

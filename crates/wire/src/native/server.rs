@@ -28,8 +28,9 @@ pub const LEASE_NS: u64 = 4_000_000_000;
 /// A client that has not made its request so long after the connection stood is none.
 pub const REQUEST_NS: u64 = 3_000_000_000;
 
-/// How long a client may hold a test that is ready without starting it.
-pub const START_NS: u64 = 10_000_000_000;
+/// How long a client that pings may hold a test that is ready without starting it: as long as a client that measures
+/// alone may name its start ahead.
+pub const START_NS: u64 = 60_000_000_000;
 
 /// How long a client that has not closed, and pings, is given to take in a result that was handed
 /// over to be written, or whatever stands before it. A client that doesn't ping has its lease for

@@ -15,7 +15,7 @@ pub(super) const PUT: &str = "linerate-put";
 /// Where binaries are kept unless the plan says otherwise.
 const DIRECTORY: &str = "~/.cache/linerate/bin";
 
-/// A line that becomes the agent, or prints [`MISSING`].
+/// A line that becomes the agent, or prints [`MISSING`]. What login files print may have no line end.
 pub(super) fn render_run(spec: &SshHost, binaries: &Binaries) -> String {
     let cases: String = binaries
         .iter()
@@ -25,7 +25,7 @@ pub(super) fn render_run(spec: &SshHost, binaries: &Binaries) -> String {
     quote(&format!(
         "u=\"$(uname -s) $(uname -m)\"; s=; case \"$u\" in {cases}esac; p=\"{}/linerate-$s\"; \
          if [ -n \"$s\" ] && [ -x \"$p\" ]; then exec {sudo}\"$p\" agent; fi; \
-         echo \"{MISSING}$u\"",
+         echo; echo \"{MISSING}$u\"",
         directory(spec)
     ))
 }
@@ -37,7 +37,7 @@ pub(super) fn render_put(spec: &SshHost, binary: &Executable, bytes: u64) -> Str
     quote(&format!(
         "umask 077; d=\"{directory}\"; t=\"$d/.linerate-part.$$\"; mkdir -p \"$d\" || exit 1; \
          if cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq {bytes} ] && chmod 700 \"$t\" && \
-         mv -f \"$t\" \"$d/linerate-{}\"; then echo {PUT}; else rm -f \"$t\"; exit 1; fi",
+         mv -f \"$t\" \"$d/linerate-{}\"; then echo; echo {PUT}; else rm -f \"$t\"; exit 1; fi",
         binary.sha256
     ))
 }

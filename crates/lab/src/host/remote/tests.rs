@@ -108,7 +108,7 @@ fn a_binary_that_is_missing_is_put_and_then_executed() {
         let spec = SshHost { binary_dir: place.map(str::to_owned), ..spec() };
         let script = render_run(&spec, &binaries);
         let (printed, _) = run("sh", &script, home.path(), &program);
-        assert_eq!(printed, format!("linerate-missing: Linux {arch}\n"));
+        assert_eq!(printed, format!("\nlinerate-missing: Linux {arch}\n"));
 
         // A transfer that was cut off leaves nothing.
         let bytes = program.metadata().unwrap().len();
@@ -118,7 +118,7 @@ fn a_binary_that_is_missing_is_put_and_then_executed() {
         assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
 
         let put = render_put(&spec, &own, bytes);
-        assert_eq!(run("sh", &put, home.path(), &program), (format!("{PUT}\n"), 0));
+        assert_eq!(run("sh", &put, home.path(), &program), (format!("\n{PUT}\n"), 0));
         let (printed, code) = run("sh", &script, home.path(), &program);
         let path = place.join(format!("linerate-{sha256}"));
         assert!(
