@@ -138,16 +138,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A reader beside a writer that commits ticks each second and a cell now and then.
     let done = AtomicBool::new(false);
     let longest = thread::scope(|scope| -> Result<Duration, Box<dyn Error>> {
-        let reading = scope.spawn(|| -> Result<Vec<Duration>, linerate_results::StoreError> {
-            let mut waits = Vec::new();
-            while !done.load(Ordering::Relaxed) {
-                let (rows, wall, used) = timed(|| store.runs());
-                rows?;
-                waits.push(wall.saturating_sub(used));
-                thread::sleep(Duration::from_millis(1));
-            }
-            Ok(waits)
-        });
+        let over = &done;
+        let reading =
+            scope.spawn(move || -> Result<Vec<Duration>, linerate_results::StoreError> {
+                let mut waits = Vec::new();
+                while !over.load(Ordering::Relaxed) {
+                    let (rows, wall, used) = timed(|| store.runs());
+                    rows?;
+                    waits.push(wall.saturating_sub(used));
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Ok(waits)
+            });
         let writer = Writer::open(&path)?;
         let (run, _) = writer.begin_run(new_run())?;
         for position in 0..10 {
