@@ -71,7 +71,7 @@ pub fn schema() -> Value {
             } },
             "hunt": { "type": "array", "items": {
                 "type": "object",
-                "description": "A search for the highest rate that keeps limits, at each point of its axes. For one pair.",
+                "description": "At each point of its axes the highest rate that keeps limits is searched. For one pair.",
                 "properties": {
                     "workload": false,
                     "rate": { "description": "LOW..HIGH, or one rate to judge." },
