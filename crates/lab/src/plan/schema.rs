@@ -10,9 +10,7 @@ use linerate_measure::order::Order;
 /// The JSON Schema (draft 2020-12) of a plan as it is written, in JSON or in TOML. What parameters a workload has is
 /// told by the help of its command.
 pub fn schema() -> Value {
-    let word = json!({ "type": ["string", "number", "boolean"] });
-    let words = json!({ "oneOf": [word, { "type": "array", "items": word, "minItems": 1 }] });
-    let names = json!({ "type": "array", "items": { "type": "string" } });
+    let (word, names) = (word_schema(), names_schema());
     let count = |text: &str| json!({ "type": "integer", "minimum": 1, "description": text });
     let text = |text: &str| json!({ "type": "string", "description": text });
     json!({
@@ -56,36 +54,62 @@ pub fn schema() -> Value {
             },
             "schedule": schedule_schema(),
             "collect": collect_schema(),
-            "cells": { "type": "array", "minItems": 1, "items": {
-                "type": "object",
-                "required": ["workload"],
-                "description": "A list is an axis. Axes are crossed, the last one varies fastest.",
-                "properties": {
-                    "workload": { "type": "string" },
-                    "zip": { "type": "array", "items": names, "description": "Axes that step together." },
-                    "exclude": { "type": "array", "items": { "type": "object", "additionalProperties": words } },
-                    "thresholds": names,
-                    "server": { "type": "object", "additionalProperties": words },
-                },
-                "additionalProperties": words,
-            } },
-            "hunt": { "type": "array", "items": {
-                "type": "object",
-                "description": "At each point of its axes the highest rate that keeps limits is searched. For one pair.",
-                "properties": {
-                    "workload": false,
-                    "rate": { "description": "LOW..HIGH, or one rate to judge." },
-                    "loss": { "description": "The most that may be lost, or fail: 0.1%." },
-                    "latency": { "description": "The most that a percentile may be: p99=1ms." },
-                    "zip": { "type": "array", "items": names },
-                    "exclude": { "type": "array", "items": { "type": "object", "additionalProperties": words } },
-                    "thresholds": names,
-                    "server": { "type": "object", "additionalProperties": words },
-                },
-                "additionalProperties": words,
-            } },
+            "cells": cells_schema(),
+            "hunt": hunts_schema(),
         },
     })
+}
+
+fn cells_schema() -> Value {
+    let (words, names) = (words_schema(), names_schema());
+    json!({ "type": "array", "minItems": 1, "items": {
+        "type": "object",
+        "required": ["workload"],
+        "description": "A list is an axis. Axes are crossed, the last one varies fastest.",
+        "properties": {
+            "workload": { "type": "string" },
+            "zip": { "type": "array", "items": names, "description": "Axes that step together." },
+            "exclude": { "type": "array", "items": { "type": "object", "additionalProperties": words } },
+            "thresholds": names,
+            "server": { "type": "object", "additionalProperties": words },
+        },
+        "additionalProperties": words,
+    } })
+}
+
+/// As [`cells_schema`], with the limits of a search in the place of a workload.
+fn hunts_schema() -> Value {
+    let mut schema = cells_schema();
+    let items = &mut schema["items"];
+    items["required"] = json!([]);
+    items["description"] = json!(
+        "At each point of its axes the highest rate that keeps limits is searched. For one pair."
+    );
+    items["properties"]["workload"] = json!(false);
+    for (name, description) in [
+        ("rate", "LOW..HIGH, or one rate to judge."),
+        ("loss", "The most that may be lost, or fail: 0.1%."),
+        ("latency", "The most that a percentile of latency may be: p99=1ms."),
+    ] {
+        items["properties"][name] = words_schema();
+        items["properties"][name]["description"] = json!(description);
+    }
+    schema
+}
+
+/// One value.
+fn word_schema() -> Value {
+    json!({ "type": ["string", "number", "boolean"] })
+}
+
+/// One value, or a list.
+fn words_schema() -> Value {
+    let word = word_schema();
+    json!({ "oneOf": [word, { "type": "array", "items": word, "minItems": 1 }] })
+}
+
+fn names_schema() -> Value {
+    json!({ "type": "array", "items": { "type": "string" } })
 }
 
 fn collect_schema() -> Value {

@@ -259,7 +259,7 @@ fn values_that_no_command_takes_are_refused_before_anything_runs() {
         ),
         (
             "workload = \"rr\"\n[[hunt]]\nthresholds = [\"goodput_bps > 1\"]",
-            "hunt with these parameters has no goodput_bps: write hunt_rate_bps",
+            "hunt with these parameters has no goodput_bps: there are hunt_rate_bps",
         ),
     ] {
         let place = Place::with_plan(&format!("[[cells]]\n{cell}"));
