@@ -11,4 +11,6 @@ pub mod life;
 pub mod measure;
 pub mod netperf;
 pub mod perf;
+pub mod plans;
+pub mod results;
 pub mod wire;

@@ -1,4 +1,4 @@
-//! Replays the seeds of the fuzz targets of the lab on a stable compiler.
+//! Replays the seeds of the fuzz targets of the lab, and what fuzzing once found, on a stable compiler.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -9,6 +9,10 @@ mod collected;
 #[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
 #[path = "../../../fuzz/src/lab.rs"]
 mod lab;
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/plans.rs"]
+mod plans;
 
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
@@ -23,4 +27,9 @@ fn agent_lines() {
 #[test]
 fn collected() {
     replay("collected", collected::collected);
+}
+
+#[test]
+fn matrix_plans() {
+    replay("matrix_plan", plans::matrix_plan);
 }

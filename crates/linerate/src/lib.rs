@@ -33,6 +33,7 @@ pub mod host;
 pub mod identity;
 mod key_log;
 pub mod known_servers;
+mod metrics_server;
 pub mod output;
 pub mod personality;
 pub mod planning;
@@ -41,6 +42,7 @@ mod signals;
 pub mod sources;
 pub mod start_time;
 mod state_directory;
+mod store;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -14,14 +14,14 @@ pub(crate) fn config_directory() -> Option<PathBuf> {
     directory("XDG_CONFIG_HOME", ".config")
 }
 
-/// `$XDG_DATA_HOME/linerate`, or `~/.local/share/linerate`; `None` where the home is unknown.
-pub(crate) fn data_directory() -> Option<PathBuf> {
-    directory("XDG_DATA_HOME", ".local/share")
-}
-
 /// `$XDG_STATE_HOME/linerate`, or `~/.local/state/linerate`; `None` where the home is unknown.
 pub(crate) fn state_directory() -> Option<PathBuf> {
     directory("XDG_STATE_HOME", ".local/state")
+}
+
+/// `$XDG_DATA_HOME/linerate`, or `~/.local/share/linerate`; `None` where the home is unknown.
+pub(crate) fn data_directory() -> Option<PathBuf> {
+    directory("XDG_DATA_HOME", ".local/share")
 }
 
 /// Makes the directory and those above it, open to its owner alone.

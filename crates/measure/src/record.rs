@@ -185,9 +185,10 @@ impl Record {
 }
 
 /// The names of the kinds.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "listening",
     "queued",
+    "armed",
     "started",
     "sample",
     "trial",

@@ -6,7 +6,7 @@
 //! | form | content |
 //! |---|---|
 //! | 0 | one `f64`: all values are equal |
-//! | 1, 2, 4 | scale (`u8`), base (`i64`), then an unsigned offset of 1, 2 or 4 bytes for each value: (base + offset) / 10^scale |
+//! | 1, 2, 4 | scale (`u8`), base (`i64`), then an offset of 1, 2 or 4 bytes a value: (base + offset) / 10^scale |
 //! | 5 | an `f32` for each value |
 //! | 8 | an `f64` for each value |
 //!

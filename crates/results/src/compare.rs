@@ -188,3 +188,85 @@ fn asked(one: &str, other: &str) -> Vec<(String, String, String)> {
     let differing = names.into_iter().filter(|name| one.get(*name) != other.get(*name));
     differing.map(|name| (name.clone(), get(&one, name), get(&other, name))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        CellEnd, CellStatus, NewCell, NewDocument, NewIteration, NewParam, NewRun, Writer,
+    };
+
+    /// A run of these rates, two samples each, with these goodputs.
+    fn keep(writer: &Writer, plan: Value, rates: &[(&str, [f64; 2])]) -> RunId {
+        let iteration = |rate: &str| NewIteration {
+            params: vec![NewParam {
+                arg: "rate".into(),
+                value: rate.into(),
+                ..NewParam::default()
+            }],
+            ..NewIteration::default()
+        };
+        let cells = (0..rates.len() as u32)
+            .flat_map(|iteration| (1..3).map(move |sample| NewCell { iteration, sample }));
+        let run = NewRun {
+            plan: plan.to_string(),
+            iterations: rates.iter().map(|(rate, _)| iteration(rate)).collect(),
+            cells: cells.collect(),
+            ..NewRun::default()
+        };
+        let (id, _) = writer.begin_run(run).unwrap();
+        let values = rates.iter().flat_map(|(_, values)| values);
+        for (position, value) in (0..).zip(values) {
+            let attempt = writer.begin_cell(id, position, 0).unwrap();
+            let summary = json!({ "goodput_bps": value, "latency_ns": { "p99": 7 }, "from": "x" });
+            let mut end = CellEnd::without_result(CellStatus::Done, "", 0);
+            end.documents.push(NewDocument {
+                host: String::new(),
+                kind: Run::SCHEMA.to_owned(),
+                body: json!({ "summary": summary }).to_string(),
+            });
+            writer.end_cell(attempt, end).unwrap();
+        }
+        id
+    }
+
+    #[test]
+    fn iterations_of_equal_parameters_are_compared() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s.db");
+        let writer = Writer::open(&path).unwrap();
+        let one = keep(
+            &writer,
+            json!({ "a": { "b": 1 }, "c": 2 }),
+            &[("1G", [1.0, 3.0]), ("5G", [5.0, 5.0])],
+        );
+        let other = keep(
+            &writer,
+            json!({ "a": { "b": 4 }, "c": 2 }),
+            &[("9G", [9.0, 9.0]), ("1G", [3.0, 3.0])],
+        );
+        writer.close().unwrap();
+        let compared = Store::open_to_read(&path).unwrap().compare(one, other).unwrap();
+        assert_eq!(compared.asked, [("a.b".to_owned(), "1".to_owned(), "4".to_owned())]);
+        assert_eq!(
+            (compared.only_first, compared.only_second),
+            (vec!["rate=5G".to_owned()], vec!["rate=9G".to_owned()])
+        );
+        let [iteration] = &compared.iterations[..] else { panic!("{:?}", compared.iterations) };
+        let [goodput, latency] = &iteration.figures[..] else { panic!("{iteration:?}") };
+        assert_eq!(
+            (goodput.name.as_str(), latency.name.as_str()),
+            ("goodput_bps", "latency_ns.p99")
+        );
+        assert_eq!(goodput.first, Mean { samples: 2, mean: 2.0, deviation: Some(2.0f64.sqrt()) });
+        assert_eq!((goodput.second.mean, goodput.change), (3.0, Some(0.5)));
+    }
+
+    #[test]
+    fn a_mean_of_one_has_no_deviation() {
+        assert_eq!(Mean::of(&[]), None);
+        assert_eq!(Mean::of(&[4.0]), Some(Mean { samples: 1, mean: 4.0, deviation: None }));
+    }
+}

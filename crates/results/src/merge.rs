@@ -268,7 +268,8 @@ fn copy_series_parts(from: &Connection, to: &Connection, known: &Ids) -> Result<
     let mut labels = from.prepare("SELECT name, value FROM label WHERE series = ?1")?;
     let mut label = to.prepare("INSERT INTO label (series, name, value) VALUES (?1, ?2, ?3)")?;
     let mut chunks = from.prepare(
-        "SELECT id & 1048575, count, weighted, low, high, data FROM chunk WHERE id BETWEEN ?1 << 20 AND (?1 << 20) + 1048575",
+        "SELECT id & 1048575, count, weighted, low, high, data FROM chunk \
+         WHERE id BETWEEN ?1 << 20 AND (?1 << 20) + 1048575",
     )?;
     let mut chunk = to.prepare(
         "INSERT INTO chunk (id, count, weighted, low, high, data) VALUES (?1 << 20 | ?2, ?3, ?4, ?5, ?6, ?7)",

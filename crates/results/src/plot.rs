@@ -262,7 +262,10 @@ mod tests {
         gap.values[2] = None;
         assert_eq!(render_svg(&frame(), &[gap.clone()]).matches("<polyline").count(), 2);
         let nothing = Line { label: "x".into(), values: vec![None; 9] };
-        assert_eq!(render_svg(&frame(), &[nothing.clone()]).matches("<polyline").count(), 0);
+        assert_eq!(
+            render_svg(&frame(), std::slice::from_ref(&nothing)).matches("<polyline").count(),
+            0
+        );
         assert!(render_text(&frame(), &[nothing], 80).contains('┤'));
         assert!(!render_text(&frame(), &[], 80).is_empty());
     }

@@ -137,8 +137,8 @@ pub struct DocumentRow {
     pub body: String,
 }
 
-const RUN_ROW: &str = "SELECT id, uuid, title, status, partial, began_ms, ended_ms, origin, harness, benchmarks, version, \
-     (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id), \
+const RUN_ROW: &str = "SELECT id, uuid, title, status, partial, began_ms, ended_ms, origin, harness, benchmarks, \
+     version, (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id), \
      (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id \
       AND s.status = 'done') FROM run ";
 
@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// The run that a word means: its name, the beginning of its name, its title, or `last`. A name or title as a
-    /// whole goes before a beginning.
+    /// whole goes before a beginning, and the run of a client before the one that its server kept.
     ///
     /// # Errors
     /// Where there is none, or several; the sentence names them.
@@ -192,6 +192,11 @@ impl Store {
         }
         if found.is_empty() {
             found = pick(&|row| !word.is_empty() && row.run.starts_with(word));
+        }
+        if let [one, other] = &found[..]
+            && let Some(client) = client_of(one, other).or_else(|| client_of(other, one))
+        {
+            return Ok(client.clone());
         }
         match &found[..] {
             [one] => Ok(one.clone()),
@@ -301,7 +306,8 @@ impl Store {
         )?;
         for (id, iteration) in &mut iterations {
             iteration.params = self.rows(
-                "SELECT benchmark, arg, value, role, engines FROM param WHERE iteration = ?1 ORDER BY position LIMIT ?2",
+                "SELECT benchmark, arg, value, role, engines FROM param WHERE iteration = ?1 \
+                 ORDER BY position LIMIT ?2",
                 *id,
                 |row| {
                     Ok(NewParam {
@@ -385,6 +391,11 @@ impl Store {
         let rows = rows.query_map(params![id, MOST_ROWS], |row| read(row))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
+}
+
+/// The first run, where the second is what its server kept of the same test.
+fn client_of<'a>(one: &'a RunRow, other: &RunRow) -> Option<&'a RunRow> {
+    (other.run.strip_suffix(".server") == Some(one.run.as_str())).then_some(one)
 }
 
 /// The text of a deflated document.

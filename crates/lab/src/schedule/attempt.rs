@@ -462,8 +462,8 @@ impl Program {
                 self.keep_last(message);
                 self.run = run;
             }
-            Ok(_) => self.is_ready |= self.ready == Ready::Armed && is_armed(json),
-            Err(_) => {}
+            Ok(Some(Record::Armed { .. })) => self.is_ready |= self.ready == Ready::Armed,
+            _ => {}
         }
         false
     }
@@ -502,14 +502,4 @@ impl Program {
         };
         format!("the {role} of pair {} {how}{last}", self.pair)
     }
-}
-
-/// Whether a record is `armed`: the client waits for its start.
-fn is_armed(json: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Kind {
-        record: String,
-    }
-
-    serde_json::from_str::<Kind>(json).is_ok_and(|kind| kind.record == "armed")
 }

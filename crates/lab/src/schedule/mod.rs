@@ -11,3 +11,6 @@ pub use event::{CellEnd, CellStatus, Document, Event, RunEnding, Sink, SinkError
 pub use fleet::Fleet;
 pub use progress::{CellState, Progress};
 pub use run::run;
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod matrix;
 mod media;
 mod output;
 mod proxy;
+mod results;
 mod run;
 mod serve;
 pub mod values;
@@ -35,6 +36,10 @@ pub use matrix::{MatrixArgs, OrderName};
 pub use media::MediaArgs;
 pub use output::OutputArgs;
 pub use proxy::{ProxyArgs, ProxyCongestionName};
+pub use results::{
+    DiffArgs, ExportArgs, ListArgs, MergeArgs, PlotArgs, RemoveArgs, ResultsArgs, ResultsCommand,
+    ShowArgs,
+};
 pub use run::{KeyArgs, RunArgs};
 pub use serve::ServeArgs;
 
@@ -114,6 +119,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Measure a matrix of parameters over many hosts, by a plan
     Matrix(MatrixArgs),
+    /// List, show, compare, draw and export runs that were kept
+    Results(ResultsArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
@@ -148,6 +155,9 @@ pub struct SelfArgs {
     /// Print the runs as a JSON array
     #[arg(long)]
     pub json: bool,
+    /// Keep the runs in a store, results.db in the user's data directory or FILE, for `linerate results`
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = crate::store::USUAL)]
+    pub store: Option<PathBuf>,
     /// Print the result and errors only
     #[arg(long)]
     pub quiet: bool,

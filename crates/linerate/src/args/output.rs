@@ -20,6 +20,9 @@ pub struct OutputArgs {
     /// Write the result to FILE, as a whole or not at all
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Keep the run in a store, results.db in the user's data directory or FILE, for `linerate results`
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = crate::store::USUAL, hide_short_help = true)]
+    pub store: Option<PathBuf>,
     /// Print the result and errors only
     #[arg(long, hide_short_help = true)]
     pub quiet: bool,

@@ -1,5 +1,6 @@
 //! The flags of `serve`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -58,10 +59,24 @@ pub struct ServeArgs {
     /// The key and certificate that clients see.
     #[command(flatten)]
     pub identity: IdentityArgs,
+    /// A page for monitoring systems.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// Print records as they happen, a line of JSON each
     #[arg(long, hide_short_help = true)]
     pub ndjson: bool,
     /// Print the listening address, then errors only
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// The flags of the page for monitoring systems.
+#[derive(Args, Debug)]
+pub struct MetricsArgs {
+    /// Tell the last finished run of each title at http://ADDRESS:PORT/metrics, as OpenMetrics text
+    #[arg(long, value_name = "ADDRESS:PORT", hide_short_help = true)]
+    pub metrics: Option<SocketAddr>,
+    /// The store that --metrics reads [default: LINERATE_STORE, or results.db in the user's data directory]
+    #[arg(long, value_name = "FILE", requires = "metrics", hide_short_help = true)]
+    pub store: Option<PathBuf>,
 }

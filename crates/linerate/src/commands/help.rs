@@ -15,8 +15,11 @@ pub(super) fn render_help(arguments: &[OsString]) -> String {
     let mut all = Cli::command();
     all.build();
     let words = arguments.iter().skip(1).filter(|word| *word != "help");
-    let named = words.filter_map(|word| word.to_str()).find_map(|word| all.find_subcommand(word));
-    let mut command = named.unwrap_or(&all).clone();
+    // A command may have commands of its own.
+    let named = words
+        .filter_map(|word| word.to_str())
+        .fold(&all, |command, word| command.find_subcommand(word).unwrap_or(command));
+    let mut command = named.clone();
     command = command.mut_args(|flag| match flag.get_id() == "help" {
         true => flag.help("Print help: -h the most used flags, --help all"),
         false => flag,

@@ -9,13 +9,14 @@ use linerate_engine::event::{Cancel, Sink};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
 
-use super::{Failure, await_file, dry_run, open_destination, print};
+use super::{Failure, await_file, dry_run, keep, open_destination, open_store, print};
 use crate::args::{KeyArgs, OutputArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
 use crate::output::{Reporter, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
 use crate::start_time::{StartAt, read_start};
+use crate::store::{Keeper, command_of};
 
 /// Events that may wait for a slow terminal; more are dropped and counted.
 const EVENTS_WAITING_MAX: usize = 4096;
@@ -88,11 +89,14 @@ fn measure_all(
     let keys = read_keys(given, cancel)?;
     let destination = open_destination(output.output.as_deref(), cancel)?;
     let mut reporter = Reporter::for_flags(output, plans.len(), destination, cancel);
+    let keeper = open_store(output.store.as_deref(), cancel)?;
+    let mut unkept = None;
     let mut exit_code = exit::VALID;
     let mut rest = plans;
     while let [plan, further @ ..] = rest {
         let run = measure_one(plan, given, &keys, start, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
+        keep(keeper.as_ref(), &run, command_of(plan), &mut unkept);
         rest = match run.status.outcome {
             Outcome::Interrupted => &[],
             // Where one can't be measured, the next can't either, unless another server is asked.
@@ -101,7 +105,15 @@ fn measure_all(
         };
     }
     reporter.close()?;
-    Ok(exit_code)
+    tell_kept(keeper.as_ref(), output.store.is_some() && !output.quiet);
+    unkept.map_or(Ok(exit_code), Err)
+}
+
+/// Tells who asked where the runs are.
+fn tell_kept(keeper: Option<&Keeper>, asked: bool) {
+    if let Some(keeper) = keeper.filter(|_| asked) {
+        narrate(&format!("linerate: kept in {}\n", keeper.path().display()));
+    }
 }
 
 /// Reads the files of keys that the flags name, and says where none is checked.

@@ -14,6 +14,7 @@ pub(crate) mod matrix;
 mod measure;
 mod own_machine;
 mod proxy;
+mod results;
 mod run;
 mod serve;
 
@@ -24,6 +25,7 @@ use std::path::Path;
 use clap::Parser;
 use linerate_engine::error::Error;
 use linerate_engine::event::Cancel;
+use linerate_measure::Run;
 use linerate_measure::run::exit;
 
 use crate::args::{Cli, Command};
@@ -33,6 +35,7 @@ use crate::output::{Destination, Unwritten, narrate};
 use crate::personality;
 use crate::planning::{plans_from_connect, plans_from_media, plans_from_rr, plans_from_stream};
 use crate::signals::{stop_on_signals, unless_stopped};
+use crate::store::{self, Keeper};
 
 /// Does what the command line says; the exit code.
 pub(crate) fn perform(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -129,6 +132,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Compare(args) => compare::compare(args, cancel),
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),
+        Command::Results(args) => results::perform(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
         Command::Hosts(args) => hosts::attend_hosts(args, cancel),
@@ -209,6 +213,21 @@ fn read_text(source: io::Result<impl Read>, name: &str, most_bytes: u64) -> Resu
 fn open_destination(output: Option<&Path>, cancel: &Cancel) -> Result<Destination, Failure> {
     let output = output.map(Path::to_owned);
     await_file(cancel, move || Destination::open(output.as_deref()).map_err(Failure::here))
+}
+
+/// The store that runs are kept in, where the flag or the environment asks for one. It is opened before anything is
+/// measured.
+fn open_store(flag: Option<&Path>, cancel: &Cancel) -> Result<Option<Keeper>, Failure> {
+    let Some(path) = store::asked(flag).map_err(Failure::here)? else { return Ok(None) };
+    await_file(cancel, move || Ok(Some(Keeper::open(&path)?)))
+}
+
+/// Keeps a run of a command. Where that fails, the first reason is left in `unkept`.
+fn keep(keeper: Option<&Keeper>, run: &Run, command: &str, unkept: &mut Option<Failure>) {
+    let kept = keeper.map(|keeper| keeper.keep(run, command));
+    if let Some(Err(error)) = kept {
+        unkept.get_or_insert_with(|| Failure::here(format!("the run was not kept: {error}")));
+    }
 }
 
 /// Writes data to standard output.

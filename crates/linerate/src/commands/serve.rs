@@ -10,9 +10,11 @@ use linerate_measure::run::exit;
 use super::{Failure, await_file};
 use crate::args::ServeArgs;
 use crate::identity::identity_of;
+use crate::metrics_server::MetricsServer;
 use crate::output::{NdjsonPrinter, Printer, ServerLog, narrate};
 use crate::shared_key::read_shared_key;
 use crate::start_time::utc_now_ns;
+use crate::store;
 
 /// Events that may wait for a slow terminal; more are dropped.
 const EVENTS_WAITING_MAX: usize = 1024;
@@ -26,6 +28,7 @@ pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
         address: server.address(),
         fingerprint: server.fingerprint().to_owned(),
     };
+    let _metrics = metrics_of(args)?;
     let mut printer: Box<dyn Printer> = if args.ndjson {
         Box::new(NdjsonPrinter::default())
     } else {
@@ -50,6 +53,21 @@ pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
         server.serve(cancel)
     })?;
     Ok(exit::VALID)
+}
+
+/// The page for monitoring systems, where it is asked for.
+fn metrics_of(args: &ServeArgs) -> Result<Option<MetricsServer>, Failure> {
+    let Some(address) = args.metrics.metrics else { return Ok(None) };
+    let path = store::place(args.metrics.store.as_deref()).map_err(Failure::usage)?;
+    let server = MetricsServer::start(address, path).map_err(|error| {
+        Failure::here(format!(
+            "--metrics {address} can't be listened at ({error}): name another address or port"
+        ))
+    })?;
+    if !args.quiet {
+        narrate(&format!("linerate: metrics at http://{}/metrics\n", server.address()));
+    }
+    Ok(Some(server))
 }
 
 fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure> {

@@ -1,7 +1,7 @@
 //! How a comparison looks: text within 80 columns, and records.
 
 use linerate_measure::comparison::{
-    Compared, ComparedRun, Comparison, Difference, Estimate, Side, Trust, Verdict,
+    Compared, ComparedRun, Comparison, Difference, FigureRatio, Finding, Side, Trust,
 };
 use linerate_measure::metric::Unit;
 use linerate_measure::units::{render_count, render_duration_ns, render_rate};
@@ -100,7 +100,7 @@ fn render_origin(comparison: &Comparison) -> String {
     }
 }
 
-fn render_estimate(estimate: &Estimate) -> Vec<String> {
+fn render_estimate(estimate: &FigureRatio) -> Vec<String> {
     let change = |ratio: f64| render_percent((ratio - 1.0) * 100.0);
     let interval = match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{}..{} %", change(low), change(high)),
@@ -121,13 +121,13 @@ fn render_percent(percent: f64) -> String {
     if percent.abs() < 99.95 { format!("{percent:+.1}") } else { format!("{percent:+.0}") }
 }
 
-fn verdict_of(estimate: &Estimate) -> &'static str {
+fn verdict_of(estimate: &FigureRatio) -> &'static str {
     let more_is_better = estimate.compared().is_some_and(Compared::more_is_better);
     match (estimate.verdict, more_is_better) {
-        (Verdict::TooFew, _) => "too few",
-        (Verdict::NoDifferenceSeen, _) => "none seen",
-        (Verdict::BHigher, true) | (Verdict::AHigher, false) => "B better",
-        (Verdict::AHigher, true) | (Verdict::BHigher, false) => "B worse",
+        (Finding::TooFew, _) => "too few",
+        (Finding::NoDifferenceSeen, _) => "none seen",
+        (Finding::BHigher, true) | (Finding::AHigher, false) => "B better",
+        (Finding::AHigher, true) | (Finding::BHigher, false) => "B worse",
     }
 }
 
@@ -140,7 +140,7 @@ fn label_of(name: &str) -> String {
     }
 }
 
-fn render_value(estimate: &Estimate, value: f64) -> String {
+fn render_value(estimate: &FigureRatio, value: f64) -> String {
     match estimate.compared().map(|one| one.metric.unit) {
         Some(Unit::BitsPerSecond) => render_rate(value),
         Some(Unit::PerSecond) => format!("{}/s", render_count(value)),
@@ -153,7 +153,7 @@ fn render_value(estimate: &Estimate, value: f64) -> String {
 
 /// The smallest difference that would have been seen, of figures in which none was.
 fn render_smallest(comparison: &Comparison) -> String {
-    let unseen = comparison.metrics.iter().filter(|one| one.verdict == Verdict::NoDifferenceSeen);
+    let unseen = comparison.metrics.iter().filter(|one| one.verdict == Finding::NoDifferenceSeen);
     let parts: Vec<String> = unseen
         .filter_map(|one| {
             Some(format!(

@@ -228,7 +228,7 @@ impl Facts {
 }
 
 /// A text in quotation marks where it needs them (RFC 4180, section 2).
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),

@@ -18,6 +18,7 @@ mod ndjson;
 mod own_machine;
 mod pairing;
 mod proxy;
+mod results;
 mod server_log;
 mod status_line;
 mod table;
@@ -43,6 +44,9 @@ pub(crate) use ndjson::render_error as render_error_record;
 pub(crate) use proxy::{
     ProxyLine, ProxyWords, UntoldEvents, render_proxy_begin, render_proxy_event,
     render_proxy_summary,
+};
+pub(crate) use results::{
+    csv_head, csv_rows, render_details, render_difference, render_document, render_run_list,
 };
 
 use std::io::{self, IsTerminal, Write};

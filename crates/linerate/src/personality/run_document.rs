@@ -1,11 +1,13 @@
 //! The run document of another tool's test, and its records as they happen.
 //!
-//! Two environment variables ask for them, since the originals' command lines have no room for more:
+//! Three environment variables ask for them, since the originals' command lines have no room for more:
 //!
 //! * [`DOCUMENT`] names a file, which appears whole when the test is over; or a directory, where each test leaves
 //!   a file `RUN_ID.json`, at a server `RUN_ID.server.json`: both ends of a test may have the same run id.
 //! * [`RECORDS`] names a file, a FIFO or a device, or as `fd:N` a descriptor that the program was started with.
 //!   It takes the records of [`linerate_measure::record`] as they happen: `started`, `sample`, `finished`, `error`.
+//!
+//! * `LINERATE_STORE` names the store that keeps the runs ([`crate::store`]).
 //!
 //! How a personality uses this:
 //!
@@ -41,6 +43,7 @@ use serde_json::Value;
 use super::stdout;
 use crate::output::{Destination, NdjsonPrinter, Printer, Unwritten, narrate, render_json};
 use crate::signals::{GRACE, unless_stopped};
+use crate::store::{self, Keeper};
 
 /// Names the file or directory of run documents.
 pub const DOCUMENT: &str = "LINERATE_RUN_DOCUMENT";
@@ -61,6 +64,7 @@ const FLOW_SAMPLES_MAX: usize = 1_000_000;
 pub struct RunOutput {
     document: Option<PathBuf>,
     records: Option<Records>,
+    store: Option<PathBuf>,
     /// A request to stop.
     cancel: Cancel,
 }
@@ -72,8 +76,10 @@ impl RunOutput {
     /// # Errors
     /// A sentence for the user, with the variable and the path.
     pub fn of_environment(role: Role, cancel: &Cancel) -> Result<Arc<Self>, String> {
+        let store = try_store(cancel)?;
         let asked = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        Self::open(asked(DOCUMENT), asked(RECORDS), role, cancel)
+        let output = Self::open(asked(DOCUMENT), asked(RECORDS), role, cancel)?;
+        Ok(Arc::new(Self { store, ..output }))
     }
 
     fn open(
@@ -81,15 +87,15 @@ impl RunOutput {
         records: Option<PathBuf>,
         role: Role,
         cancel: &Cancel,
-    ) -> Result<Arc<Self>, String> {
+    ) -> Result<Self, String> {
         let document = document.map(|path| try_document(&path, role, cancel)).transpose()?;
         let records = records.map(|path| Records::open(path, cancel)).transpose()?;
-        Ok(Arc::new(Self { document, records, cancel: cancel.clone() }))
+        Ok(Self { document, records, store: None, cancel: cancel.clone() })
     }
 
     /// Whether anything is asked for.
     pub fn is_wanted(&self) -> bool {
-        self.document.is_some() || self.records.is_some()
+        self.document.is_some() || self.records.is_some() || self.store.is_some()
     }
 
     /// The record of a test that begins.
@@ -110,6 +116,11 @@ impl RunOutput {
 
     /// Writes the document of a run that is over.
     fn write(&self, run: &Run) {
+        if let Some(path) = &self.store {
+            // Opened for each run: a server may have become another process since it began.
+            let kept = Keeper::open(path).and_then(|keeper| keeper.keep(run, stdout::tool()));
+            kept.unwrap_or_else(|error| complain(store::VARIABLE, &error.to_string()));
+        }
         let Some(path) = &self.document else { return };
         let path = match path.is_dir() {
             true => path.join(document_name(run)),
@@ -168,6 +179,19 @@ fn try_document(path: &Path, role: Role, cancel: &Cancel) -> Result<PathBuf, Str
         )));
     }
     Ok(path)
+}
+
+/// The store that the environment asks for, once it can be opened.
+fn try_store(cancel: &Cancel) -> Result<Option<PathBuf>, String> {
+    let wrong = |why: String| format!("{}: {why}", store::VARIABLE);
+    let Some(path) = store::asked(None).map_err(wrong)? else { return Ok(None) };
+    let path = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
+    let tried = path.clone();
+    unless_stopped(cancel, move || Keeper::open(&tried).map(drop))
+        .map_err(|error| wrong(error.to_string()))?
+        .unwrap_or(Ok(()))
+        .map_err(|error| wrong(error.to_string()))?;
+    Ok(Some(path))
 }
 
 /// Tells on standard error what couldn't be written. The test goes on, and the exit code stays.

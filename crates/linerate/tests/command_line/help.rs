@@ -14,6 +14,7 @@ fn help_of_each_command() {
         "connect",
         "hunt",
         "run",
+        "results",
         "compare",
         "link",
         "proxy",

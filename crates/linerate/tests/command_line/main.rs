@@ -10,6 +10,7 @@ mod help;
 mod matrix;
 mod matrix_resume;
 mod output_file;
+mod results;
 mod seeds;
 
 #[path = "../ports/both.rs"]

@@ -148,3 +148,37 @@ fn what_a_killed_controller_leaves_can_be_cleaned() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+#[test]
+fn a_run_file_of_crucible_has_its_engines_in_pods() {
+    let cluster = Cluster::new(Fate::Runs);
+    // The server of number N listens at 30000 + 2 N. The system gives odd ports first, so their neighbours are looked at.
+    let even = |port: u16| port.checked_next_multiple_of(2).filter(|port| *port > 30_001);
+    let port = std::iter::repeat_with(free_port)
+        .filter_map(even)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    let id = (port.unwrap() - 30_000) / 2;
+    let file = serde_json::json!({
+        "benchmarks": [{ "name": "iperf", "ids": id, "mv-params": { "sets": [{ "params": [
+            { "arg": "time", "vals": ["1"] },
+            { "arg": "bitrate", "vals": ["1M"] },
+        ] }] } }],
+        "endpoints": [{
+            "type": "kube",
+            "host": "bastion",
+            "user": "core",
+            "engines": { "client": id, "server": id },
+            "disable-tools": { "all": true },
+            "config": [{ "targets": "default", "settings": {
+                "nodeSelector": { "kubernetes.io/hostname": "w0" } } }],
+        }],
+    });
+    let path = cluster.write("run.json", &file.to_string());
+    let said = cluster.run(&["crucible", "run", "--from-file", path.to_str().unwrap()]);
+    assert!(matches!(said.code, Some(0 | 6)), "{:?}: {}", said.code, said.stdout);
+    assert!(said.stderr.contains("host has no effect"), "{}", said.stderr);
+    let requests = cluster.server.requests();
+    let made = requests.iter().filter(|r| r.starts_with("POST ") && r.ends_with("/jobs")).count();
+    assert_eq!(made, 2, "{requests:?}");
+    assert_eq!(cluster.server.objects(), BTreeMap::new());
+}

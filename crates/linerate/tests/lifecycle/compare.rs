@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use linerate_measure::comparison::{Comparison, Side, Trust, Verdict, draw_order};
+use linerate_measure::comparison::{Comparison, Finding, Side, Trust, draw_order};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ends::Server;
@@ -96,7 +96,7 @@ fn a_condition_that_holds_with_its_whole_interval_fails() {
     );
     assert_eq!(
         (failed.metrics[0].verdict, failed.status.verdict),
-        (Verdict::AHigher, Trust::Valid)
+        (Finding::AHigher, Trust::Valid)
     );
     assert_eq!(judged(&["goodput < -20%"]).status.exit_code, 0);
     assert_eq!(judged(&["p99 > 3%"]).status.exit_code, 6, "the figure is not there");
@@ -185,7 +185,7 @@ fn stored_runs_are_doubtful_and_what_else_differs_is_told() {
     }
     let comparison = document(&compare(server.home(), &["old.json", "new.json", "--json"]));
     assert_eq!((comparison.status.verdict, comparison.status.exit_code), (Trust::Doubtful, 0));
-    assert_eq!(comparison.metrics[0].verdict, Verdict::TooFew);
+    assert_eq!(comparison.metrics[0].verdict, Finding::TooFew);
     assert!(comparison.differences.iter().any(|one| one.field.starts_with("plan.workload")));
     let text = compare(server.home(), &["old.json", "new.json"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
@@ -208,7 +208,7 @@ fn stored_runs_are_doubtful_and_what_else_differs_is_told() {
         server.home(),
         &["a.json", "b.json", "--json", "--fail-if", "transactions < -9%"],
     ));
-    assert_eq!((comparison.metrics[0].verdict, comparison.status.exit_code), (Verdict::AHigher, 7));
+    assert_eq!((comparison.metrics[0].verdict, comparison.status.exit_code), (Finding::AHigher, 7));
 }
 
 #[test]

@@ -28,6 +28,9 @@ const STATE: &str = "to be taken apart";
 /// The checks of a plan stand with what they check.
 const CHECKS: &str = "checks stand by subject";
 
+/// What reads or moves a part of a store stands with that part.
+const READERS: &str = "readers stand by subject";
+
 /// Each dialect has one, in its own room.
 const DIALECTS: &str = "a part of each dialect";
 /// Types of different subjects that should have names of their own.
@@ -60,11 +63,11 @@ const WIDE: &[Exception] = &[
     ("engine", "ServePlan", 17, OPTIONS),
     ("engine", "Ending", 15, FORMAT),
     ("engine", "FramedEndpoint", 16, STATE),
-    ("linerate", "ServeArgs", 16, OPTIONS),
+    ("linerate", "ServeArgs", 17, OPTIONS),
     ("linerate", "HuntArgs", 16, OPTIONS),
     ("measure", "EndReport", 18, FORMAT),
     ("engine", "AcceptLoop", 15, STATE),
-    ("engine", "NativeClientTest", 14, STATE),
+    ("engine", "NativeClientTest", 17, STATE),
     ("engine", "Endpoint", 14, STATE),
     ("engine", "Test", 15, STATE),
     ("linerate", "Iterations", 16, STATE),
@@ -89,6 +92,7 @@ const WIDE: &[Exception] = &[
     ("personality", "EngineParameters", 13, OPTIONS),
     ("personality", "RunOptions", 15, OPTIONS),
     ("personality", "SocketOptions", 13, OPTIONS),
+    ("results", "RunRow", 13, FORMAT),
     ("wire", "Client", 13, STATE),
     ("wire", "Layout", 13, FORMAT),
     ("wire", "Results", 13, FORMAT),
@@ -107,6 +111,7 @@ const SPREAD: &[Exception] = &[
     ("engine", "ClientTest", 4, STATE),
     ("engine", "Endpoint", 3, STATE),
     ("engine", "MultiplexedEndpoint", 3, STATE),
+    ("results", "Store", 6, READERS),
 ];
 
 #[rustfmt::skip]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::estimate::Estimate;
+use super::estimate::FigureRatio;
 use super::figures::{COMPARED, Compared};
 
 /// A difference that is not accepted: `goodput < -2%`.
@@ -48,7 +48,7 @@ impl Condition {
     }
 
     /// Whether it holds with the whole interval; `None`: the figure was not measured, or has no interval.
-    pub fn holds(&self, estimates: &[Estimate]) -> Option<bool> {
+    pub fn holds(&self, estimates: &[FigureRatio]) -> Option<bool> {
         let name = self.compared.name();
         let estimate = estimates.iter().find(|one| one.name == name)?;
         let percent_of = |ratio: f64| (ratio - 1.0) * 100.0;
@@ -66,11 +66,11 @@ impl fmt::Display for Condition {
 
 #[cfg(test)]
 mod tests {
-    use super::super::estimate::{Method, Verdict};
+    use super::super::estimate::{Finding, Method};
     use super::*;
 
-    fn estimate(low: f64, high: f64) -> Estimate {
-        Estimate {
+    fn estimate(low: f64, high: f64) -> FigureRatio {
+        FigureRatio {
             name: "goodput_bps".to_owned(),
             a: 1.0,
             b: 1.0,
@@ -81,7 +81,7 @@ mod tests {
             method: Method::MedianOfPairs,
             pairs: 15,
             smallest_seen: None,
-            verdict: Verdict::NoDifferenceSeen,
+            verdict: Finding::NoDifferenceSeen,
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(faster.holds(&[estimate(1.02, 1.10)]), Some(true));
         assert_eq!(faster.holds(&[estimate(1.01, 1.10)]), Some(false));
         assert_eq!(Condition::parse("p99 > 10%").unwrap().holds(&[estimate(1.0, 2.0)]), None);
-        assert_eq!(slower.holds(&[Estimate { low: None, ..estimate(0.5, 0.5) }]), None);
+        assert_eq!(slower.holds(&[FigureRatio { low: None, ..estimate(0.5, 0.5) }]), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 use super::differences::Difference;
 use super::drift::{Drift, drift_of};
-use super::estimate::{Estimate, Verdict, compare_pairs, compare_stored};
+use super::estimate::{FigureRatio, Finding, compare_pairs, compare_stored};
 use super::figures::Figures;
 use super::order::Side;
 use crate::run::exit;
@@ -26,7 +26,7 @@ pub struct Comparison {
     /// Every run in the order in which it was made.
     pub runs: Vec<ComparedRun>,
     /// Each figure that both have.
-    pub metrics: Vec<Estimate>,
+    pub metrics: Vec<FigureRatio>,
     /// Whether the first figure changed in the course of the comparison; absent of stored runs and of few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
@@ -163,7 +163,7 @@ impl Comparison {
     fn new(
         asked: &Asked,
         runs: Vec<ComparedRun>,
-        metrics: Vec<Estimate>,
+        metrics: Vec<FigureRatio>,
         status: ComparisonStatus,
     ) -> Self {
         Self {
@@ -218,7 +218,7 @@ impl Comparison {
 
     /// Whether any figure differs.
     pub fn differs(&self) -> bool {
-        self.metrics.iter().any(|one| matches!(one.verdict, Verdict::AHigher | Verdict::BHigher))
+        self.metrics.iter().any(|one| matches!(one.verdict, Finding::AHigher | Finding::BHigher))
     }
 }
 

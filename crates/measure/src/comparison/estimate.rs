@@ -26,7 +26,7 @@ pub enum Method {
 /// What can be said of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Finding {
     /// A's figure is the higher one.
     AHigher,
     /// B's figure is the higher one.
@@ -39,7 +39,7 @@ pub enum Verdict {
 
 /// One figure of both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
+pub struct FigureRatio {
     /// The figure: the name of a metric, or of a quantile of one.
     pub name: String,
     /// The median of A's runs.
@@ -64,10 +64,10 @@ pub struct Estimate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_seen: Option<f64>,
     /// What can be said.
-    pub verdict: Verdict,
+    pub verdict: Finding,
 }
 
-impl Estimate {
+impl FigureRatio {
     fn new(name: String, [a, b]: [f64; 2], log_ratio: f64, method: Method) -> Self {
         Self {
             name,
@@ -80,7 +80,7 @@ impl Estimate {
             method,
             pairs: 0,
             smallest_seen: None,
-            verdict: Verdict::TooFew,
+            verdict: Finding::TooFew,
         }
     }
 
@@ -92,9 +92,9 @@ impl Estimate {
     ) -> Self {
         let Some((low, high)) = log_interval else { return Self { confidence, pairs, ..self } };
         let verdict = match () {
-            () if low > 0.0 => Verdict::BHigher,
-            () if high < 0.0 => Verdict::AHigher,
-            () => Verdict::NoDifferenceSeen,
+            () if low > 0.0 => Finding::BHigher,
+            () if high < 0.0 => Finding::AHigher,
+            () => Finding::NoDifferenceSeen,
         };
         Self {
             low: Some(low.exp()),
@@ -114,7 +114,7 @@ impl Estimate {
 }
 
 /// Compares pairs of runs, A's figures first. A figure counts in the pairs in which both runs have it, above 0.
-pub fn compare_pairs(pairs: &[[Figures; 2]]) -> Vec<Estimate> {
+pub fn compare_pairs(pairs: &[[Figures; 2]]) -> Vec<FigureRatio> {
     let values_of = |one: &Compared| -> Vec<[f64; 2]> {
         let name = one.name();
         pairs.iter().filter_map(|[a, b]| Some([positive(a, &name)?, positive(b, &name)?])).collect()
@@ -123,7 +123,7 @@ pub fn compare_pairs(pairs: &[[Figures; 2]]) -> Vec<Estimate> {
         let logs: Vec<f64> = values.iter().map(|[a, b]| b.ln() - a.ln()).collect();
         let of_side =
             |place: usize| median(&values.iter().map(|pair| pair[place]).collect::<Vec<_>>());
-        let estimate = Estimate::new(
+        let estimate = FigureRatio::new(
             one.name(),
             [of_side(0)?, of_side(1)?],
             median(&logs)?,
@@ -135,7 +135,7 @@ pub fn compare_pairs(pairs: &[[Figures; 2]]) -> Vec<Estimate> {
 
 /// Compares runs that were not interleaved, A's first: what else changed between them can't be told from the
 /// difference. One run a side has no interval.
-pub fn compare_stored(a: &[Figures], b: &[Figures]) -> Vec<Estimate> {
+pub fn compare_stored(a: &[Figures], b: &[Figures]) -> Vec<FigureRatio> {
     let values_of = |one: &Compared| -> Vec<Vec<f64>> {
         let name = one.name();
         let of_side =
@@ -148,7 +148,7 @@ pub fn compare_stored(a: &[Figures], b: &[Figures]) -> Vec<Estimate> {
         let [of_a, of_b] = [&a, &b].map(|side| LogSpread::of(side));
         let difference = of_b.mean - of_a.mean;
         let estimate =
-            Estimate::new(one.name(), [median(&a)?, median(&b)?], difference, Method::Welch);
+            FigureRatio::new(one.name(), [median(&a)?, median(&b)?], difference, Method::Welch);
         let half_width = welch_half_width(&of_a, &of_b, confidence);
         let interval = half_width.map(|half| (difference - half, difference + half));
         Some(estimate.with_interval(interval, confidence, a.len().min(b.len())))
@@ -158,8 +158,8 @@ pub fn compare_stored(a: &[Figures], b: &[Figures]) -> Vec<Estimate> {
 /// An estimate for each figure that has values. Quantiles of one metric share the error between them.
 fn each_figure<V>(
     values_of: impl Fn(&Compared) -> Vec<V>,
-    estimate: impl Fn(&Compared, Vec<V>, f64) -> Option<Estimate>,
-) -> Vec<Estimate> {
+    estimate: impl Fn(&Compared, Vec<V>, f64) -> Option<FigureRatio>,
+) -> Vec<FigureRatio> {
     let measured: Vec<(&Compared, Vec<V>)> = COMPARED
         .iter()
         .map(|one| (one, values_of(one)))

@@ -36,9 +36,9 @@ fn verdicts(ratio: f64) -> [usize; 3] {
     for seed in 0..1_000 {
         let estimates = compare_pairs(&experiment(seed, 15, ratio));
         let place = match estimates[0].verdict {
-            Verdict::AHigher => 0,
-            Verdict::BHigher => 1,
-            Verdict::NoDifferenceSeen | Verdict::TooFew => 2,
+            Finding::AHigher => 0,
+            Finding::BHigher => 1,
+            Finding::NoDifferenceSeen | Finding::TooFew => 2,
         };
         counts[place] += 1;
     }
@@ -73,7 +73,7 @@ fn quantiles_share_the_error_of_their_latency() {
     assert_eq!((rate.name.as_str(), rate.confidence), ("transactions_per_s", 0.95));
     assert!((p50.confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-12, "{}", p50.confidence);
     assert!(p50.low < rate.low && p50.high > rate.high, "{p50:?} {rate:?}");
-    assert!((rate.ratio - 1.07).abs() < 1e-9 && rate.verdict == Verdict::BHigher);
+    assert!((rate.ratio - 1.07).abs() < 1e-9 && rate.verdict == Finding::BHigher);
     let half = ((rate.high.unwrap() / rate.low.unwrap()).ln() / 2.0).exp_m1();
     assert!((rate.smallest_seen.unwrap() - half).abs() < 1e-12);
 }
@@ -90,7 +90,7 @@ fn a_figure_counts_in_the_pairs_that_have_it_and_few_pairs_have_no_interval() {
     let estimates = compare_pairs(&pairs);
     assert_eq!(
         (estimates[0].pairs, estimates[0].verdict, estimates[0].low),
-        (5, Verdict::TooFew, None)
+        (5, Finding::TooFew, None)
     );
     assert!((estimates[0].ratio - 2.0).abs() < 1e-12);
     assert_eq!(compare_pairs(&[]), []);
@@ -103,16 +103,16 @@ fn stored_runs_are_compared_by_welch() {
         |values: &[f64]| -> Vec<Figures> { values.iter().map(|value| figures(*value)).collect() };
     let estimates = compare_stored(&side(&[100.0, 101.0, 99.0]), &side(&[90.0, 91.0, 89.0, 90.0]));
     let one = &estimates[0];
-    assert_eq!((one.verdict, one.method, one.pairs), (Verdict::AHigher, Method::Welch, 3));
+    assert_eq!((one.verdict, one.method, one.pairs), (Finding::AHigher, Method::Welch, 3));
     assert!(
         (one.ratio - 0.9).abs() < 1e-3 && one.low.unwrap() > 0.87 && one.high.unwrap() < 0.93,
         "{one:?}"
     );
     let single = compare_stored(&side(&[100.0]), &side(&[90.0]));
-    assert_eq!((single[0].verdict, single[0].low), (Verdict::TooFew, None));
+    assert_eq!((single[0].verdict, single[0].low), (Finding::TooFew, None));
     assert_eq!(compare_stored(&side(&[100.0]), &[]), []);
     let equal = compare_stored(&side(&[100.0; 3]), &side(&[100.0; 3]));
-    assert_eq!(equal[0].verdict, Verdict::TooFew, "no spread, no interval");
+    assert_eq!(equal[0].verdict, Finding::TooFew, "no spread, no interval");
 }
 
 fn run(side: Side, pair: usize, value: f64) -> ComparedRun {

@@ -1,13 +1,14 @@
 //! Endpoints: where engines run.
 //!
 //! `remotehosts` reaches machines by ssh, as the original does. `local` and `netns` are this machine and its network
-//! namespaces. `kube` is refused: no transport carries it yet.
+//! namespaces. [`kube`](super::kube) has pods of a cluster.
 
 use serde_json::{Map, Value};
 
 use super::document::{
     read_bool, read_count, read_list, read_object, read_required, read_text, read_word,
 };
+use super::kube::{Pod, read_kube};
 use super::numbers::{parse_numbers, read_numbers};
 use super::parameter::EngineRole;
 
@@ -44,6 +45,8 @@ pub enum Transport {
     Local,
     /// A network namespace of this machine.
     Netns(String),
+    /// A pod of a cluster.
+    Pod(Box<Pod>),
 }
 
 /// Where clients and servers are placed.
@@ -73,7 +76,7 @@ pub struct Topology {
 /// The most groups or pairs.
 const MOST_SCALE: u64 = 4096;
 
-const TYPES: &str = "remotehosts, local, netns";
+const TYPES: &str = "remotehosts, kube, local, netns";
 
 const KINDS: &[(&str, TopologyKind)] = &[
     ("intranode", TopologyKind::Intranode),
@@ -110,16 +113,9 @@ pub fn read_endpoint(
         "remotehosts" | "netns" => read_remotes(value, kind, place, notes),
         "local" => read_local(value, place),
         "remotehost" => read_first_form(members, place, notes),
-        "kube" | "k8s" => Err(refuse_kubernetes(place)),
+        "kube" | "k8s" => read_kube(members, place, notes),
         other => Err(format!("{place}.type is {other:?}, and has to be one of {TYPES}")),
     }
-}
-
-fn refuse_kubernetes(place: &str) -> String {
-    format!(
-        "{place}: engines in pods of Kubernetes can't be started yet; use an endpoint of type \
-         remotehosts with machines that ssh reaches, for example the cluster's nodes"
-    )
 }
 
 fn read_remotes(
@@ -219,14 +215,16 @@ fn read_local(value: &Value, place: &str) -> Result<Endpoint, String> {
     Ok(Endpoint { hosts: vec![host], topology })
 }
 
+/// Numbers of engines.
 #[derive(Debug, Default)]
-struct Engines {
-    clients: Vec<u32>,
-    servers: Vec<u32>,
+pub(super) struct Engines {
+    pub(super) clients: Vec<u32>,
+    pub(super) servers: Vec<u32>,
 }
 
 impl Engines {
-    fn read(&mut self, list: &Value, place: &str) -> Result<(), String> {
+    /// Adds those of a list of `{role, ids}`.
+    pub(super) fn read(&mut self, list: &Value, place: &str) -> Result<(), String> {
         for (index, engine) in read_list(list, place, 1)?.iter().enumerate() {
             let place = format!("{place}[{index}]");
             let members = read_object(engine, &place, &["role", "ids"])?;
@@ -348,7 +346,12 @@ pub fn parse_endpoint(text: &str, notes: &mut Vec<String>) -> Result<Endpoint, S
     let place = format!("--endpoint {kind}");
     match kind {
         "remotehost" | "remotehosts" | "local" | "netns" => {}
-        "k8s" | "kube" => return Err(refuse_kubernetes(&place)),
+        "k8s" | "kube" => {
+            return Err(format!(
+                "{place}: pods take more than this form says; write a run file with an endpoint of type \
+                 kube, and give it to `crucible run --from-file`"
+            ));
+        }
         other => return Err(format!("--endpoint has the type {other:?}; known are {TYPES}")),
     }
     let mut options = FirstForm { kind: kind.to_owned(), ..FirstForm::default() };

@@ -57,7 +57,8 @@ impl<'a> Reader<'a> {
             )?,
             chunks: store
                 .connection
-                .prepare("SELECT id, count, data, weighted, low, high FROM chunk WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?,
+                .prepare("SELECT id, count, data, weighted, low, high FROM chunk WHERE id BETWEEN ?1 AND ?2 \
+                 ORDER BY id")?,
             lines: if is_iperf { lines_of(store, query)? } else { HashMap::new() },
         })
     }

@@ -24,9 +24,7 @@ use linerate_lab::schedule::{Progress, SinkError, run};
 use linerate_measure::matrix::Cell;
 use linerate_measure::plan::Notation;
 use linerate_measure::run::exit;
-use linerate_results::{
-    NewCell, NewHost, NewIteration, NewParam, NewRun, Origin, RunId, StoreError, Writer,
-};
+use linerate_results::{NewCell, NewHost, NewIteration, NewParam, NewRun, Origin, RunId, Writer};
 use serde_json::json;
 
 use super::{Failure, await_file, print, run as plans};
@@ -34,7 +32,7 @@ use crate::args::MatrixArgs;
 use crate::executable::binaries;
 use crate::output::{FootLine, Table, render_json};
 use crate::start_time::utc_now_ns;
-use crate::state_directory::data_directory;
+use crate::store;
 use collected::Collected;
 use dry_run::used_hosts;
 use recorder::{Recorder, ms};
@@ -62,12 +60,6 @@ impl Labels {
         let (command, harness) = ("linerate matrix".to_owned(), "linerate".to_owned());
         let origin = Origin { command, harness, ..Origin::default() };
         Self { origin, ..Self::default() }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::here(error.to_string())
     }
 }
 
@@ -330,10 +322,5 @@ fn screen_of(args: &MatrixArgs, plan: &Plan, progress: &Progress) -> Screen {
 
 /// The store's file.
 pub(crate) fn store_path(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let variable = std::env::var_os("LINERATE_STORE").filter(|value| !value.is_empty());
-    let given = given.map(Path::to_owned).or(variable.map(PathBuf::from));
-    let default = || data_directory().map(|directory| directory.join("results.db"));
-    given.or_else(default).ok_or_else(|| {
-        Failure::usage("there is no home directory for the store: name its file with --store")
-    })
+    store::place(given).map_err(Failure::usage)
 }

@@ -93,7 +93,7 @@ impl Native {
             needs_port: false,
             work: Work {
                 server: TaskSpec::new(server, Ready::Listening),
-                client: TaskSpec::new(client, Ready::AtOnce),
+                client: TaskSpec::new(client, Ready::Armed),
             },
         })
     }
@@ -105,6 +105,7 @@ impl Native {
         let mut client: Vec<Word> = vec![self.name().into(), "--ndjson".into(), "--port".into()];
         client.push(Known::Port.into());
         client.extend(["--server-key".into(), Known::Key.into()]);
+        client.extend(["--start-at".into(), "-".into()]);
         let (of_server, of_client) = (flags_of("serve"), flags_of(self.name()));
         for setting in &iteration.settings {
             let (name, value) = (setting.name.as_str(), setting.value.as_str());

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use linerate_lab::collect::{LEAST_HZ, Request, Source};
 use linerate_lab::plan::{
-    HostSpec, Known, OnHostLoss, Pair, Placement, Plan, Point, Ready, Schedule, SshHost, TaskSpec,
-    Topology, TopologyError, Word, Work,
+    HostSpec, Known, KubernetesHost, OnHostLoss, Pair, Placement, Plan, Point, Ready, Schedule,
+    SshHost, TaskSpec, Topology, TopologyError, Via, Word, Work,
 };
 use linerate_measure::matrix::{Iteration, Setting as Value};
 use linerate_measure::order::Order;
 use linerate_personality::crucible::endpoint::{Endpoint, Host, TopologyKind, Transport};
 use linerate_personality::crucible::iperf::{self, EngineParameters, control_port, read_options};
+use linerate_personality::crucible::kube::Pod;
 use linerate_personality::crucible::multiplex::multiplex;
 use linerate_personality::crucible::numbers::render_numbers;
 use linerate_personality::crucible::parameter::{EngineRole, Setting};
@@ -84,7 +85,7 @@ pub(super) fn plan(file: &RunFile, making: Making<'_>) -> Result<Planned, String
     let points = (0..count)
         .map(|number| {
             let own = |place: usize| iterations.get(place).and_then(|own| own.get(number));
-            make_point(&file.benchmarks, &engines, &pairs, own, making)
+            make_point(&file.benchmarks, (&placed, &engines, &pairs), own, making)
                 .map_err(|why| format!("iteration {}: {why}", number + 1))
         })
         .collect::<Result<_, _>>()?;
@@ -183,7 +184,24 @@ fn place(endpoints: &[Endpoint]) -> Result<Placed, String> {
     Ok(placed)
 }
 
+/// A pod as the lab's plans have it.
+fn pod_of(pod: &Pod) -> KubernetesHost {
+    KubernetesHost {
+        kubeconfig: pod.kubeconfig.clone(),
+        namespace: pod.namespace.clone(),
+        image: pod.image.clone(),
+        via: pod.is_balanced.then_some(Via::LoadBalancer),
+        host_network: pod.host_network,
+        pod: pod.members.clone(),
+        ..KubernetesHost::default()
+    }
+}
+
 impl Placed {
+    fn is_pod(&self, name: &str) -> bool {
+        matches!(self.specs.get(name), Some(HostSpec::Kubernetes(_)))
+    }
+
     fn add_host(&mut self, host: &Host) -> Result<String, String> {
         let data_address = host.address.clone();
         let (name, spec) = match &host.transport {
@@ -192,6 +210,7 @@ impl Placed {
                 let spec = HostSpec::Netns { namespace: namespace.clone(), data_address };
                 (namespace.clone(), spec)
             }
+            Transport::Pod(pod) => (pod.name.clone(), HostSpec::Kubernetes(Box::new(pod_of(pod)))),
             Transport::Ssh(address) => {
                 let name = address.rsplit_once('@').map_or(address.as_str(), |(_, host)| host);
                 let spec = SshHost { address: address.clone(), data_address, ..SshHost::default() };
@@ -297,8 +316,7 @@ fn pair_engines(benchmarks: &[Benchmark], placed: &Placed) -> Result<Vec<Engines
 /// The command lines of an iteration.
 fn make_point<'a>(
     benchmarks: &[Benchmark],
-    engines: &[Engines],
-    pairs: &[Pair],
+    (placed, engines, pairs): (&Placed, &[Engines], &[Pair]),
     settings_of: impl Fn(usize) -> Option<&'a Vec<Setting>>,
     making: Making<'_>,
 ) -> Result<Point, String> {
@@ -310,7 +328,12 @@ fn make_point<'a>(
         let client = read_options(settings, EngineRole::Client, pair.client, reading)?;
         let server = read_options(settings, EngineRole::Server, pair.server, reading)?;
         check(&client, &server, pair)?;
-        if hosts.address.is_empty() && server.ifname.is_none() && client.remotehost.is_none() {
+        let tells_address = placed.is_pod(&hosts.server);
+        if hosts.address.is_empty()
+            && !tells_address
+            && server.ifname.is_none()
+            && client.remotehost.is_none()
+        {
             return Err(format!(
                 "the address of server-{} on {} is unknown: give the server the parameter ifname, \
                  or its host's config an \"address\"",

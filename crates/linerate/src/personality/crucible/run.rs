@@ -188,7 +188,9 @@ fn render_plan(planned: &Planned, file: &RunFile, options: &RunOptions) -> Resul
     }
     line("pairs:".to_owned());
     for (pair, engines) in plan.pairs.iter().zip(engines) {
+        let is_pod = matches!(plan.hosts.get(&pair.server), Some(HostSpec::Kubernetes(_)));
         let address = match pair.address.as_str() {
+            "" if is_pod => "the address of its pod or Service",
             "" => "the address of its interface",
             address => address,
         };

@@ -43,7 +43,7 @@ fn wrong_command_lines_are_refused() {
         ("run a b", "\"b\""),
         ("run a --from-file b", "two run files"),
         ("run iperf --mv-params a", "--endpoint"),
-        ("run iperf --endpoint k8s,host:h,client:1", "Kubernetes"),
+        ("run iperf --endpoint k8s,host:h,client:1", "type kube"),
         ("run iperf --endpoint remotehost,client:1", "lacks the host"),
         ("run iperf --endpoint remotehost,host:h", "neither clients nor servers"),
         ("run iperf --endpoint remotehost,host:h,other:1", "no option of an endpoint"),

@@ -110,7 +110,7 @@ fn wrong_files_are_refused_with_their_place() {
         (with("/benchmarks", json!([])), "benchmarks is empty"),
         (with("/benchmarks/0/ids", json!("2-1")), "benchmarks[0].ids"),
         (with("/benchmarks/0", json!({"name": "x", "ids": 1})), "lacks \"mv-params\""),
-        (with("/endpoints/0/type", json!("kube")), "Kubernetes"),
+        (with("/endpoints/0/type", json!("kube")), "unknown key \"remotes\""),
         (with("/endpoints/0/type", json!("osp")), "one of remotehosts"),
         (with(remote, json!({"engines": [{"role": "client", "ids": 1}]})), "lacks \"config\""),
         (with(remote, json!({"config": {"host": "h"}})), "lacks \"engines\""),

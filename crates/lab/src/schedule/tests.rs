@@ -1,0 +1,288 @@
+//! The scheduler over hosts that exist in memory alone.
+
+mod fleet;
+
+use std::cell::Cell as Flag;
+use std::collections::BTreeMap;
+
+use linerate_measure::matrix::{Cell, Iteration, Setting};
+use linerate_measure::order::Order;
+use linerate_measure::threshold::Threshold;
+
+use self::fleet::{Act, StandFleet};
+use super::*;
+use crate::plan::{
+    HostSpec, Known, OnHostLoss, Pair, Plan, Point, Ready, Schedule, TaskSpec, Word, Work,
+};
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    events: Vec<Event>,
+}
+
+impl Sink for Kept {
+    fn handle(&mut self, event: &Event) -> Result<(), SinkError> {
+        self.events.push(event.clone());
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn ends(&self) -> Vec<(u32, CellStatus)> {
+        let ends = self.events.iter().filter_map(|event| match event {
+            Event::CellEnded(end) => Some((end.position, end.status)),
+            _ => None,
+        });
+        ends.collect()
+    }
+
+    fn reason(&self) -> String {
+        let mut ends = self.events.iter().rev();
+        let last = ends.find_map(|event| match event {
+            Event::CellEnded(end) => Some(end.reason.clone()),
+            _ => None,
+        });
+        last.unwrap_or_default()
+    }
+}
+
+/// So many points on these pairs of hosts.
+fn plan(points: u32, samples: u32, pairs: &[(&str, &str)]) -> Plan {
+    let task = |name: &str, ready| {
+        let words: Vec<Word> =
+            vec![name.into(), Known::Address.into(), Known::Port.into(), Known::Key.into()];
+        TaskSpec::new(words, ready)
+    };
+    let work = Work { server: task("serve", Ready::Listening), client: task("load", Ready::Armed) };
+    let point = |number: u32| Point {
+        workload: "load".to_owned(),
+        iteration: Iteration {
+            settings: vec![Setting { name: "number".to_owned(), value: number.to_string() }],
+        },
+        work: vec![work.clone()],
+        thresholds: Vec::new(),
+        expected_ns: 1_000_000_000,
+    };
+    let pair = |(place, (client, server)): (usize, &(&str, &str))| Pair {
+        number: u32::try_from(place + 1).unwrap(),
+        client: (*client).to_owned(),
+        server: (*server).to_owned(),
+        address: format!("{server}.lab"),
+        port: 0,
+    };
+    let host = |name: &str| (name.to_owned(), HostSpec::Local { data_address: None });
+    Plan {
+        schema: Plan::SCHEMA.to_owned(),
+        title: None,
+        tags: BTreeMap::new(),
+        hosts: ["a", "b", "c", "d"].map(host).into(),
+        pairs: pairs.iter().enumerate().map(pair).collect(),
+        schedule: Schedule { samples, order: Order::Iteration, ..Schedule::default() },
+        collect: None,
+        points: (0..points).map(point).collect(),
+    }
+}
+
+fn progress_of(plan: &Plan) -> Progress {
+    let points = u32::try_from(plan.points.len()).unwrap();
+    Progress::new(plan.schedule.order.cells(points, plan.schedule.samples, 0))
+}
+
+fn carry_out(plan: &Plan, progress: &mut Progress, fleet: &mut StandFleet) -> (RunEnding, Kept) {
+    let names: Vec<String> = plan.hosts.keys().cloned().collect();
+    let mut kept = Kept::default();
+    let stopped = Flag::new(false);
+    let ending = run(plan, progress, &names, fleet, &mut kept, &|| stopped.get()).unwrap();
+    (ending, kept)
+}
+
+#[test]
+fn every_cell_is_measured_once_in_order() {
+    let plan = plan(2, 3, &[("a", "b"), ("c", "d")]);
+    let (mut progress, mut fleet) = (progress_of(&plan), StandFleet::new(4));
+    let (ending, kept) = carry_out(&plan, &mut progress, &mut fleet);
+    assert_eq!(ending, RunEnding::Complete);
+    assert_eq!(
+        kept.ends(),
+        (0..6).map(|position| (position, CellStatus::Done)).collect::<Vec<_>>()
+    );
+    assert_eq!(progress.over(), 6);
+    // Each client knows the address, the port and the key of its own server.
+    let clients: Vec<&Vec<String>> = fleet.started("load");
+    assert_eq!(clients.len(), 12);
+    assert_eq!(clients[0][..], ["load", "b.lab", "1001", "key1001"]);
+    assert_eq!(clients[1][..], ["load", "d.lab", "1002", "key1002"]);
+    assert_eq!(fleet.running(), 0, "all programs have ended");
+    let Some(Event::CellEnded(end)) =
+        kept.events.iter().find(|event| matches!(event, Event::CellEnded(_)))
+    else {
+        panic!("{:?}", kept.events);
+    };
+    assert_eq!(end.documents.len(), 2);
+    assert_eq!(end.skew.unwrap().max_ns, fleet::LATE_NS);
+}
+
+#[test]
+fn a_run_goes_on_with_the_cells_that_wait() {
+    let plan = plan(2, 2, &[("a", "b")]);
+    let mut progress = progress_of(&plan);
+    progress.cells[0].is_over = true;
+    progress.cells[2].is_over = true;
+    progress.cells[1].attempts = 1;
+    let (ending, kept) = carry_out(&plan, &mut progress, &mut StandFleet::new(4));
+    assert_eq!(ending, RunEnding::Complete);
+    // A controller that died has left an attempt; it doesn't count against the cell for good.
+    assert_eq!(kept.ends(), [(1, CellStatus::Done), (3, CellStatus::Done)]);
+    assert_eq!(progress.cells[1].attempts, 2);
+}
+
+#[test]
+fn a_failed_attempt_is_repeated_until_there_were_enough() {
+    let mut plan = plan(1, 2, &[("a", "b")]);
+    plan.schedule.max_failures = 2;
+    for (acts, expected) in [
+        (
+            vec![Act::ClientFails],
+            vec![(0, CellStatus::Again), (0, CellStatus::Done), (1, CellStatus::Done)],
+        ),
+        (
+            vec![Act::ServerFails, Act::ClientFails],
+            vec![(0, CellStatus::Again), (0, CellStatus::Failed), (1, CellStatus::Done)],
+        ),
+    ] {
+        let mut fleet = StandFleet::new(4);
+        fleet.acts = acts;
+        let (ending, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+        assert_eq!(ending, RunEnding::Complete);
+        assert_eq!(kept.ends(), expected);
+        assert_eq!(fleet.running(), 0);
+    }
+}
+
+#[test]
+fn the_reason_of_a_failure_names_the_program_and_its_last_lines() {
+    let plan = plan(1, 1, &[("a", "b")]);
+    for (act, part) in [
+        (Act::ServerFails, "the server of pair 1 ended with exit code 3: no port"),
+        (Act::ClientFails, "the client of pair 1 ended with exit code 3: no port"),
+        (Act::ServerHangs, "a server was not ready after 60 s"),
+        (Act::ClientHangs, "a client was not ready after 60 s"),
+        (Act::LoadHangs, "a client took more than twice the planned time and 60 s"),
+        (Act::Refused, "a program of pair 1 can't run on b: no such file"),
+    ] {
+        let mut fleet = StandFleet::new(4);
+        fleet.acts = vec![act];
+        let (_, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+        assert!(kept.reason().starts_with(part), "{act:?}: {}", kept.reason());
+        assert_eq!(kept.ends(), [(0, CellStatus::Failed)]);
+        assert_eq!(fleet.running(), 0, "{act:?}");
+    }
+}
+
+#[test]
+fn a_lost_host_stops_the_run_or_its_pairs() {
+    let mut plan = plan(1, 2, &[("a", "b"), ("c", "d")]);
+    let mut fleet = StandFleet::new(4);
+    fleet.acts = vec![Act::HostLost(3)];
+    let mut progress = progress_of(&plan);
+    let (ending, kept) = carry_out(&plan, &mut progress, &mut fleet);
+    assert!(matches!(&ending, RunEnding::HostLost { why } if why.starts_with("d: ")), "{ending:?}");
+    assert_eq!(kept.ends(), [(0, CellStatus::Again)], "the cell waits");
+    assert_eq!(progress.over(), 0);
+
+    plan.schedule.on_host_loss = OnHostLoss::Continue;
+    let mut fleet = StandFleet::new(4);
+    fleet.acts = vec![Act::HostLost(3)];
+    let (ending, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+    assert_eq!(ending, RunEnding::Complete);
+    let last = kept.events.iter().rev().find_map(|event| match event {
+        Event::CellEnded(end) => Some(end),
+        _ => None,
+    });
+    let last = last.unwrap();
+    assert_eq!(last.documents.len(), 1, "the other pair went on");
+    assert!(
+        last.notes.iter().any(|note| note.starts_with("pair 2 is left out")),
+        "{:?}",
+        last.notes
+    );
+}
+
+#[test]
+fn a_budget_drops_whole_rounds_at_the_end() {
+    let mut plan = plan(3, 4, &[("a", "b")]);
+    // A cell takes 2 s: after two rounds 12 s are used, and a third needs 3 s more.
+    plan.schedule.budget_ns = Some(13_000_000_000);
+    let mut progress = progress_of(&plan);
+    let (ending, kept) = carry_out(&plan, &mut progress, &mut StandFleet::new(4));
+    assert_eq!(ending, RunEnding::OverBudget { dropped: 6 });
+    assert_eq!(kept.ends().len(), 6);
+}
+
+#[test]
+fn a_threshold_aborts_at_its_first_failure() {
+    let mut plan = plan(2, 2, &[("a", "b"), ("c", "d")]);
+    let threshold = Threshold::parse("goodput_bps >= 3 abort").unwrap();
+    plan.points[1].thresholds = vec![threshold];
+    // Each pair has 1 bit per second, and both have 2.
+    let mut progress = progress_of(&plan);
+    let (ending, kept) = carry_out(&plan, &mut progress, &mut StandFleet::new(4));
+    let RunEnding::Aborted { why } = ending else { panic!("{ending:?}") };
+    assert!(why.contains("figure 2.0"), "{why}");
+    assert_eq!(kept.ends().len(), 2);
+    let judged = progress.judge.verdicts(&plan);
+    assert_eq!(judged.len(), 1);
+    assert_eq!(crate::judge::worst(&judged), linerate_measure::threshold::Verdict::Fail);
+}
+
+#[test]
+fn a_client_that_starts_late_is_noted_or_not_trusted() {
+    let plan = plan(1, 1, &[("a", "b")]);
+    for (late_ns, status, notes) in [
+        (1_000_000, CellStatus::Done, 0),
+        (6_000_000, CellStatus::Done, 1),
+        (1_500_000_000, CellStatus::Untrusted, 0),
+    ] {
+        let mut fleet = StandFleet::new(4);
+        fleet.late_ns = late_ns;
+        let (_, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+        assert_eq!(kept.ends(), [(0, status)], "{late_ns}: {}", kept.reason());
+        let Some(Event::CellEnded(end)) = kept.events.iter().rev().nth(1) else { panic!() };
+        assert_eq!(end.notes.len(), notes, "{:?}", end.notes);
+    }
+}
+
+#[test]
+fn an_event_that_cannot_be_kept_ends_the_run() {
+    struct Full;
+    impl Sink for Full {
+        fn handle(&mut self, _: &Event) -> Result<(), SinkError> {
+            Err(SinkError("the disk is full".to_owned()))
+        }
+    }
+    let plan = plan(1, 1, &[("a", "b")]);
+    let names: Vec<String> = plan.hosts.keys().cloned().collect();
+    let mut fleet = StandFleet::new(4);
+    let ended = run(&plan, &mut progress_of(&plan), &names, &mut fleet, &mut Full, &|| false);
+    assert_eq!(ended, Err(SinkError("the disk is full".to_owned())));
+}
+
+#[test]
+fn the_users_stop_ends_all_programs_and_the_cell_waits() {
+    let plan = plan(1, 2, &[("a", "b")]);
+    let names: Vec<String> = plan.hosts.keys().cloned().collect();
+    let (mut kept, mut progress, mut fleet) =
+        (Kept::default(), progress_of(&plan), StandFleet::new(4));
+    fleet.acts = vec![Act::LoadHangs];
+    let looks = Flag::new(0);
+    let stopped = || {
+        looks.set(looks.get() + 1);
+        looks.get() > 40
+    };
+    let ending = run(&plan, &mut progress, &names, &mut fleet, &mut kept, &stopped).unwrap();
+    assert_eq!(ending, RunEnding::Interrupted);
+    assert_eq!(kept.ends(), [(0, CellStatus::Again)]);
+    assert_eq!((progress.over(), fleet.running()), (0, 0));
+    let _cell: Cell = progress.cells[0].cell;
+}

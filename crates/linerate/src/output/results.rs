@@ -1,0 +1,201 @@
+//! What a store has, as text and as rows.
+
+use jiff::Timestamp;
+use linerate_measure::Run;
+use linerate_results::compare::{Comparison, Mean, params_text};
+use linerate_results::points::SeriesPoints;
+use linerate_results::read::{RunDetails, RunRow};
+use linerate_wire::visible::visible_line;
+
+use super::csv::quoted;
+use super::{Printer, Style, Table, TextPrinter};
+
+/// Letters of a run's name in a list: enough to tell runs apart.
+const SHORT_NAME: usize = 12;
+
+/// A time of the store, by the minute, or by the second.
+fn time(ms: i64, seconds: bool) -> String {
+    let format = if seconds { "%Y-%m-%d %H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    match Timestamp::from_millisecond(ms) {
+        Ok(time) => time.strftime(format).to_string(),
+        Err(_) => ms.to_string(),
+    }
+}
+
+/// The runs as a table of this many columns.
+pub(crate) fn render_run_list(runs: &[RunRow], columns: usize) -> String {
+    if runs.is_empty() {
+        return "no runs yet: `linerate stream HOST --store` keeps one\n".to_owned();
+    }
+    let mut table =
+        Table::with_head(&["run", "began (UTC)", "cells", "status", "command", "title"]);
+    for run in runs {
+        let mut short: String = run.run.chars().take(SHORT_NAME).collect();
+        if run.run.ends_with(".server") {
+            short.push_str(".server");
+        }
+        let status =
+            if run.partial { format!("{}, partial", run.status) } else { run.status.clone() };
+        let cells = format!("{}/{}", run.done, run.cells);
+        let words = [short, time(run.began_ms, false), cells, status, run.command.clone()];
+        let mut row: Vec<String> = words.iter().map(|word| visible_line(word)).collect();
+        row.push(visible_line(&run.title));
+        table.push(row);
+    }
+    let lines = table.render(Style::Plain);
+    let cut = lines.lines().map(|line| line.chars().take(columns).collect::<String>());
+    cut.map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// What a run was and came to, with the value of each sample.
+pub(crate) fn render_details(details: &RunDetails, values: &[Vec<Option<f64>>]) -> String {
+    let row = &details.row;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        if !value.is_empty() {
+            text.push_str(&format!("{name:<9}{}\n", visible_line(&value)));
+        }
+    };
+    line("run", row.run.clone());
+    line("title", row.title.clone());
+    let ended = row.ended_ms.map(|ms| format!(", ended {}", time(ms, true))).unwrap_or_default();
+    line("began", format!("{}{ended} UTC", time(row.began_ms, true)));
+    let partial = if row.partial { ", partial" } else { "" };
+    line("status", format!("{}{partial}, {} of {} cells done", row.status, row.done, row.cells));
+    line("command", format!("{} ({})", row.command, row.version));
+    line("person", [details.person.as_str(), details.email.as_str()].join(" ").trim().to_owned());
+    let tags = details.tags.iter().map(|(name, value)| format!("{name}={value}"));
+    line("tags", tags.collect::<Vec<_>>().join(" "));
+    let hosts = details.hosts.iter().map(|host| match host.transport.is_empty() {
+        true => host.name.clone(),
+        false => format!("{} ({})", host.name, host.transport),
+    });
+    line("hosts", hosts.collect::<Vec<_>>().join(", "));
+    if row.cells > 1 {
+        text.push_str(&render_iterations(details, values));
+    }
+    // The document of a lone cell has its notes itself.
+    for (position, note) in details.notes.iter().filter(|_| row.cells > 1) {
+        let of = position.map(|position| format!(" on cell {position}")).unwrap_or_default();
+        text.push_str(&format!("note{of}: {}\n", visible_line(note)));
+    }
+    text
+}
+
+fn render_iterations(details: &RunDetails, values: &[Vec<Option<f64>>]) -> String {
+    let mut text = String::new();
+    for (iteration, values) in details.iterations.iter().zip(values) {
+        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        let mean = Mean::of(&known)
+            .map(|mean| format!("   {} {}", iteration.primary_metric, render_mean(&mean)));
+        let status = match iteration.status.as_str() {
+            "" => String::new(),
+            status => format!("   {status}"),
+        };
+        let line = format!(
+            "iteration {}: {}{status}{}",
+            iteration.num,
+            params_text(iteration),
+            mean.unwrap_or_default()
+        );
+        text.push_str(&format!("{}\n", visible_line(&line)));
+        for (sample, value) in iteration.samples.iter().zip(values) {
+            let value = value.map(|value| format!("  {}", number(value))).unwrap_or_default();
+            let reason = match sample.reason.as_str() {
+                "" => String::new(),
+                reason => format!("  {reason}"),
+            };
+            let line = format!("  sample {}: {}{value}{reason}", sample.num, sample.status);
+            text.push_str(&format!("{}\n", visible_line(&line)));
+        }
+    }
+    text
+}
+
+/// A number with the digits that tell something.
+fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if !(1e-4..1e12).contains(&size) => format!("{value:.3e}"),
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 1.0 => format!("{value:.3}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+fn render_mean(mean: &Mean) -> String {
+    match mean.deviation {
+        Some(deviation) => {
+            format!("{} ± {} (n {})", number(mean.mean), number(deviation), mean.samples)
+        }
+        None => number(mean.mean),
+    }
+}
+
+/// A run document as the command printed it.
+pub(crate) fn render_document(run: &Run) -> String {
+    let mut printer = TextPrinter::new(Style::Plain, 1, false, true);
+    printer.render_run(run, 0) + &printer.render_end()
+}
+
+/// What differs between two runs.
+pub(crate) fn render_difference(first: &RunRow, second: &RunRow, compared: &Comparison) -> String {
+    let name = |row: &RunRow| {
+        let title = if row.title.is_empty() { String::new() } else { format!("  {}", row.title) };
+        visible_line(&format!("{}  {}{title}", row.run, time(row.began_ms, true)))
+    };
+    let mut text = format!("A  {}\nB  {}\n", name(first), name(second));
+    if !compared.asked.is_empty() {
+        let mut table = Table::with_head(&["asked", "A", "B"]);
+        for (field, one, other) in &compared.asked {
+            table.push([field, one, other].map(|word| visible_line(word)).to_vec());
+        }
+        text.push_str(&format!("\n{}", table.render(Style::Plain)));
+    }
+    for iteration in &compared.iterations {
+        let mut table = Table::with_head(&["figure", "A", "B", "change"]);
+        for figure in &iteration.figures {
+            let change = figure.change.map(|share| format!("{:+.2} %", share * 100.0));
+            table.push(vec![
+                visible_line(&figure.name),
+                render_mean(&figure.first),
+                render_mean(&figure.second),
+                change.unwrap_or_default(),
+            ]);
+        }
+        let heading = match iteration.params.is_empty() {
+            true => String::new(),
+            false => format!("{}\n", visible_line(&iteration.params)),
+        };
+        text.push_str(&format!("\n{heading}{}", table.render(Style::Plain)));
+    }
+    for (which, only) in [("A", &compared.only_first), ("B", &compared.only_second)] {
+        for params in only {
+            text.push_str(&format!("only in {which}: {}\n", visible_line(params)));
+        }
+    }
+    text
+}
+
+/// The names of the columns of exported points.
+pub(crate) fn csv_head() -> &'static str {
+    "run,iteration,sample,source,type,class,unit,labels,begin_ms,end_ms,value\n"
+}
+
+/// A row for each point of a series.
+pub(crate) fn csv_rows(run: &str, series: &SeriesPoints) -> String {
+    let (iteration, sample) = match series.cell {
+        Some((iteration, sample)) => (iteration.to_string(), sample.to_string()),
+        None => Default::default(),
+    };
+    let labels = series.labels.iter().map(|(name, value)| format!("{name}={value}"));
+    let labels = labels.collect::<Vec<_>>().join(";");
+    let texts = [run, &series.source, &series.metric, &series.class, &series.unit, &labels];
+    let [run, source, metric, class, unit, labels] = texts.map(quoted);
+    let head = format!("{run},{iteration},{sample},{source},{metric},{class},{unit},{labels}");
+    let rows = series
+        .points
+        .iter()
+        .map(|(span, value)| format!("{head},{},{},{value}\n", span.begin_ms, span.end_ms));
+    rows.collect()
+}
