@@ -200,21 +200,22 @@ fn read_end(
     let mut report = EndReport::nothing(role);
     report.elapsed_ns = last_ns.saturating_sub(measured_ns.unwrap_or(last_ns));
     report.flows = totals;
-    let sends = report.flows.iter().any(|flow| flow.sent.is_some());
-    let cpu = told.end.cpu_utilization_percent.as_ref();
-    let congestion = match sends {
-        true => &told.end.sender_tcp_congestion,
-        false => &told.end.receiver_tcp_congestion,
-    };
-    report.extension = Some(EndExtension::Iperf3(iperf3::EndTotals {
-        cpu_percent: cpu.map(|cpu| iperf3::CpuPercent {
-            total: cpu.host_total,
-            user: cpu.host_user,
-            system: cpu.host_system,
-        }),
-        congestion: congestion.as_deref().map(visible),
-    }));
+    report.extension = Some(EndExtension::Iperf3(end_totals(&told.end, &report)));
     Ok((samples, report))
+}
+
+/// What an end tells of itself besides its streams.
+fn end_totals(end: &End, report: &EndReport) -> iperf3::EndTotals {
+    let congestion = match report.flows.iter().any(|flow| flow.sent.is_some()) {
+        true => &end.sender_tcp_congestion,
+        false => &end.receiver_tcp_congestion,
+    };
+    let cpu_percent = end.cpu_utilization_percent.as_ref().map(|cpu| iperf3::CpuPercent {
+        total: cpu.host_total,
+        user: cpu.host_user,
+        system: cpu.host_system,
+    });
+    iperf3::EndTotals { cpu_percent, congestion: congestion.as_deref().map(visible) }
 }
 
 /// One stream in one interval.
