@@ -134,7 +134,7 @@ fn wrong_runs_are_refused_before_anything_is_started() {
         ),
         (with(engines, json!([{"role": "client", "ids": "1-2"}])), "the servers none"),
         (with("/benchmarks/0/ids", json!(1)), "the engine 2, which no benchmark uses"),
-        (with("/endpoints/0/type", json!("kube")), "Kubernetes"),
+        (with("/endpoints/0/type", json!("kube")), "engines is a list, and has to be an object"),
     ];
     for (file, part) in refused {
         write(&folder, "run.json", &file);
