@@ -1,11 +1,15 @@
 //! Crucible's files and command lines, run by the program.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::skipped::skip;
 
 const RUN: &str = "00000000-0000-4000-8000-000000000001";
 
@@ -35,6 +39,11 @@ fn said(output: &Output, codes: &[i32]) -> String {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(code.is_some_and(|code| codes.contains(&code)), "{code:?}\n{stdout}\n{stderr}");
     stdout
+}
+
+/// The first of three numbers whose ports no other process' tests have.
+fn first_engine() -> u32 {
+    10 + std::process::id() % 430 * 3
 }
 
 fn local_run(params: &Value, run_params: &Value) -> Value {
@@ -156,7 +165,7 @@ fn run_on_this_machine_is_stored_and_found_again() {
         "name": "A", "email": "a@example.org"});
     let mut file = local_run(&params, &run_params);
     // Ports of its own: 30000 and twice the number.
-    let first = 10 + std::process::id() % 650 * 2;
+    let first = first_engine();
     let ids = format!("{first}-{}", first + 1);
     file["benchmarks"][0]["ids"] = json!(ids);
     file["endpoints"][0]["engines"] =
@@ -213,20 +222,43 @@ fn run_on_this_machine_is_stored_and_found_again() {
 /// Every loss is allowed, so that each step passes as long as anything arrives.
 #[test]
 fn hunt_takes_the_steps_of_a_binary_search() {
-    let id = (1320 + std::process::id() % 60).to_string();
+    hunt(1320 + std::process::id() % 30, &[]);
+}
+
+#[test]
+fn hunt_with_the_original_takes_the_same_steps() {
+    let Some(original) = original() else { return };
+    let notes = hunt(1350 + std::process::id() % 30, &["--iperf3", &original]);
+    assert!(notes.contains(&format!("{original} measured, which is iperf 3.")), "{notes}");
+}
+
+/// The path of the original iperf3.
+fn original() -> Option<String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut paths = std::env::split_paths(&path).map(|folder| folder.join("iperf3"));
+    let found = paths.find(|path| path.exists());
+    if found.is_none() {
+        skip("there is no iperf3");
+    }
+    Some(found?.to_str().unwrap().to_owned())
+}
+
+/// Hunts with these words besides; the notes.
+fn hunt(id: u32, more: &[&str]) -> String {
+    let id = id.to_string();
     let program = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
         command.args(["crucible", "engine"]).stdin(Stdio::null()).stdout(Stdio::piped());
         command
     };
-    let mut server =
-        program().args(["server", "--id", &id]).stderr(Stdio::piped()).spawn().unwrap();
+    let server = program().args(["server", "--id", &id]).args(more).stderr(Stdio::piped()).spawn();
+    let mut server = server.unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("Server listening on")));
     let params = ["protocol=udp", "time=1", "bitrate-range=1M-5M", "max-loss-pct=100"];
     let params = params.iter().flat_map(|param| ["--param", param]);
     let client = ["client", "--id", &id, "--address", "127.0.0.1"];
-    let output = program().args(client).args(params).output().unwrap();
+    let output = program().args(client).args(params).args(more).output().unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
     let finished: Value = serde_json::from_str(&said(&output, &[0])).unwrap();
@@ -236,4 +268,69 @@ fn hunt_takes_the_steps_of_a_binary_search() {
     let hunt = hunt.unwrap();
     assert!(hunt.starts_with("hunt: 3M PASS "), "{hunt}");
     assert!(hunt.contains(", 4M PASS ") && hunt.contains("; final answer 4M"), "{hunt}");
+    Value::from(notes.clone()).to_string()
+}
+
+/// TCP and UDP: the store has what both ends of the original counted. A complete run has nothing to take up again.
+#[test]
+fn original_measures_in_both_roles() {
+    let Some(original) = original() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let params = json!([
+        {"arg": "time", "vals": ["1"]}, {"arg": "protocol", "vals": ["tcp", "udp"]},
+        {"arg": "bitrate", "vals": ["8M"]}]);
+    let mut file = local_run(&params, &json!({"max-sample-failures": 3}));
+    let id = first_engine() + 2;
+    file["benchmarks"][0]["ids"] = json!(id);
+    file["endpoints"][0]["engines"] =
+        json!([{"role": "client", "ids": id}, {"role": "server", "ids": id}]);
+    write(&folder, "run.json", &file);
+    let run = ["run", "run.json", "--iperf3", &original];
+    let shown = said(&crucible(folder.path(), &[&run[..], &["--dry-run"]].concat()), &[0]);
+    assert!(shown.contains(&format!("client-{id}: {original} --format k -c SERVER")), "{shown}");
+    said(&crucible(folder.path(), &[&run[..], &["--id", RUN]].concat()), &[0, 6]);
+    let words = ["get", "result", "--run", RUN, "--output-format", "json"];
+    let shown = said(&crucible(folder.path(), &words), &[0]);
+    let document: Value = serde_json::from_str(&shown).unwrap();
+    let types = &document["runs"][0]["metrics"][0]["types"];
+    for name in ["rx-Gbps", "tx-Gbps", "rx-pps", "rx-lost/sec", "tx-retry/sec"] {
+        assert!(types.as_array().unwrap().contains(&json!(name)), "{name}: {document}");
+    }
+    for iteration in document["runs"][0]["iterations"].as_array().unwrap() {
+        let value = iteration["samples"][0]["values"]["iperf::rx-Gbps"].as_f64().unwrap();
+        assert!(value > 0.0 && value < 0.1, "{document}");
+    }
+    // The program belongs to the plan that a run is taken up with.
+    said(&crucible(folder.path(), &[&run[..], &["--resume", RUN]].concat()), &[0, 6]);
+    let output = crucible(folder.path(), &["run", "run.json", "--resume", RUN]);
+    said(&output, &[2]);
+    assert!(text(&output.stderr).contains("another plan"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn program_that_cannot_measure_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = |name: &str, printed: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{printed}\n")).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let old = script("old", "echo iperf 3.1.3");
+    let other = script("other", "echo hello");
+    let broken =
+        script("broken", "[ $1 = --version ] && echo iperf 3.12 || echo '{\"intervals\": 7}'");
+    let refused = [
+        ("/nowhere/iperf3", "there is no such program on this host"),
+        (&old, "3.7 is the oldest"),
+        (&other, "isn't iperf3"),
+        (&broken, "no JSON document that can be read"),
+    ];
+    for (program, part) in refused {
+        let client = ["engine", "client", "--address", "127.0.0.1", "--iperf3", program];
+        let output = crucible(folder.path(), &client);
+        said(&output, &[1]);
+        let told = text(&output.stderr);
+        assert!(told.contains(part) && told.contains(program), "{part}: {told}");
+    }
 }

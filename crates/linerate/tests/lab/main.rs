@@ -8,3 +8,5 @@
 )]
 
 mod crucible;
+#[path = "../skipped/mod.rs"]
+mod skipped;

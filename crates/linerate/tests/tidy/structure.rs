@@ -90,7 +90,7 @@ const WIDE: &[Exception] = &[
     ("linerate", "Context", 13, FORMAT),
     ("linerate", "JsonPrinter", 14, STATE),
     ("personality", "EngineParameters", 13, OPTIONS),
-    ("personality", "RunOptions", 15, OPTIONS),
+    ("personality", "RunOptions", 17, OPTIONS),
     ("personality", "SocketOptions", 13, OPTIONS),
     ("results", "RunRow", 13, FORMAT),
     ("wire", "Client", 13, STATE),

@@ -40,6 +40,8 @@ pub struct EngineOptions {
     pub address: String,
     /// Its parameters.
     pub settings: Vec<Setting>,
+    /// The original's program in place of linerate's own iperf3.
+    pub iperf3: Option<String>,
     /// Whether quirks are wanted.
     pub reading: Reading,
 }
@@ -84,6 +86,10 @@ pub struct RunOptions {
     pub store: Option<String>,
     /// The seed of a random order.
     pub seed: Option<u64>,
+    /// The original's program on each host, in place of linerate's own iperf3.
+    pub iperf3: Option<String>,
+    /// The run that is taken up again.
+    pub resume: Option<String>,
     /// Whether only the plan is printed.
     pub is_dry: bool,
     /// Sentences about what has no effect.
@@ -204,6 +210,7 @@ fn put<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
 }
 
 const COMPAT: &str = "do as the original where it does the unexpected (see below)";
+const ORIGINAL: &str = "measure with the original iperf3 at this path of each host";
 const STORE: &str = "the store of results (default: LINERATE_STORE, else the user's own)";
 
 #[rustfmt::skip]
@@ -236,6 +243,8 @@ const RUN: &[Flag<Take<RunOptions>>] = &[
     row("log-level", "LEVEL", "accepted without effect", |_, _| Ok(())),
     own(row("seed", "N", "the seed of a random order", |o, v| put(&mut o.seed, number(v)?))),
     own(row("store", "FILE", STORE, |o, v| put(&mut o.store, v.to_owned()))),
+    own(row("iperf3", "PATH", ORIGINAL, |o, v| put(&mut o.iperf3, program(v)?))),
+    own(row("resume", "RUN", "go on with a run that was cut off", |o, v| put(&mut o.resume, v.to_owned()))),
     own(row("dry-run", "", "print the plan, and touch nothing", |o, _| { o.is_dry = true; Ok(()) })),
     own(row("compat", "", COMPAT, |o, _| { o.reading = Reading::Compat; Ok(()) })),
 ];
@@ -279,8 +288,16 @@ const ENGINE: &[Flag<Take<EngineOptions>>] = &[
     row("address", "HOST", "client: the server's address", |o, v| { o.address = v.to_owned(); Ok(()) }),
     row("param", "ARG=VAL", "a parameter of the benchmark; may be repeated",
         |o, v| { let setting = setting(v)?; o.settings.push(setting); Ok(()) }),
+    row("iperf3", "PATH", ORIGINAL, |o, v| put(&mut o.iperf3, program(v)?)),
     row("compat", "", COMPAT, |o, _| { o.reading = Reading::Compat; Ok(()) }),
 ];
+
+fn program(text: &str) -> Result<String, String> {
+    match text.is_empty() {
+        true => Err("it has to be the path of a program".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
 
 fn engine(text: &str) -> Result<u32, String> {
     match parse_numbers(text, "the number")?.as_slice() {
@@ -312,6 +329,7 @@ fn read_engine(role: &str, words: &[&str]) -> Result<Command, String> {
         server_id: 0,
         address: String::new(),
         settings: Vec::new(),
+        iperf3: None,
         reading: Reading::Strict,
     };
     refuse_operands(&read(ENGINE, words, &mut options)?)?;
@@ -380,6 +398,9 @@ fn read_run(words: &[&str]) -> Result<Command, String> {
     let mut operands = read(RUN, words, &mut options)?.into_iter();
     options.operand = operands.next();
     refuse_operands(operands.as_slice())?;
+    if options.resume.is_some() && options.run_id.is_some() {
+        return Err("--resume and --id exclude each other: the run has its name".to_owned());
+    }
     let is_first_form = options.mv_params.is_some() || options.bench_params.is_some();
     match (&options.operand, &options.from_file, is_first_form) {
         (Some(_), Some(_), _) => Err("run has two run files: remove --from-file".to_owned()),

@@ -93,6 +93,17 @@ pub fn find_interface(json: &str, is_default: bool) -> Option<String> {
     found["dev"].as_str().map(str::to_owned)
 }
 
+/// Whether somebody listens on a TCP port, by a table of the kernel (proc(5): /proc/net/tcp and tcp6).
+pub fn listens(table: &str, port: u16) -> bool {
+    let port = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut columns = line.split_whitespace().skip(1);
+        let is_port = columns.next().is_some_and(|address| address.ends_with(&port));
+        // TCP_LISTEN of the kernel's net/tcp_states.h.
+        is_port && columns.nth(1) == Some("0A")
+    })
+}
+
 /// The processors that an engine is pinned to, out of those of a NUMA node in ascending order; none: it isn't pinned.
 pub fn choose_cpus(pin: CpuPin, role: EngineRole, node: &[u32]) -> Vec<u32> {
     match (pin, role, node) {

@@ -1,5 +1,6 @@
 //! `crucible engine`: what runs on each host. A server or a client of the benchmark iperf becomes this program's
-//! iperf3, on the processors that its parameters ask for. A client with a range of bit rates hunts.
+//! iperf3, or starts the original, on the processors that its parameters ask for. A client with a range of bit rates
+//! hunts.
 
 use std::env;
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ use linerate_personality::crucible::quirk::{Name, Reading};
 use super::super::run_document::{DOCUMENT, RECORDS};
 use super::super::stdout::say;
 use super::Failure;
+use super::original::{Original, guarded};
 use crate::cpus::Cpus;
 use crate::output::narrate;
 
@@ -33,15 +35,20 @@ const DEFAULT_ROUTE: &str = "default-route";
 
 /// Becomes the engine; returns only where it can't, or when a hunt is over.
 pub(super) fn perform(options: &EngineOptions) -> Result<u8, Failure> {
-    let EngineOptions { role, id, settings, reading, .. } = options;
+    let EngineOptions { role, id, settings, reading, iperf3, .. } = options;
     let read = read_options(settings, *role, *id, *reading)?;
+    let original = iperf3.as_deref().map(Original::find).transpose()?;
     match role {
-        EngineRole::Server => become_server(&read, *id),
-        EngineRole::Client | EngineRole::All => become_client(&read, options),
+        EngineRole::Server => become_server(&read, *id, original.as_ref()),
+        EngineRole::Client | EngineRole::All => become_client(&read, options, original.as_ref()),
     }
 }
 
-fn become_server(options: &EngineParameters, id: u32) -> Result<u8, Failure> {
+fn become_server(
+    options: &EngineParameters,
+    id: u32,
+    original: Option<&Original>,
+) -> Result<u8, Failure> {
     let interface = match options.ifname.as_deref() {
         Some(DEFAULT_ROUTE) => Some(default_interface(options.is_ipv6)?),
         Some(name) => Some(name.to_owned()),
@@ -54,6 +61,9 @@ fn become_server(options: &EngineParameters, id: u32) -> Result<u8, Failure> {
         say(&Record::Listening { version, address, fingerprint }.render());
     }
     pin(options, EngineRole::Server, interface.as_deref())?;
+    if let Some(original) = original {
+        return original.serve(&options.server_words(id), control_port(id));
+    }
     let mut command = own_iperf3()?;
     // The text, which tells that the server listens, goes where it can't get between the records.
     let text = rustix::io::dup(std::io::stderr())
@@ -62,7 +72,11 @@ fn become_server(options: &EngineParameters, id: u32) -> Result<u8, Failure> {
     Err(Failure::new(format!("can't become iperf3: {}", command.exec())))
 }
 
-fn become_client(options: &EngineParameters, asked: &EngineOptions) -> Result<u8, Failure> {
+fn become_client(
+    options: &EngineParameters,
+    asked: &EngineOptions,
+    original: Option<&Original>,
+) -> Result<u8, Failure> {
     let host = options.remotehost.as_ref().unwrap_or(&asked.address);
     if host.is_empty() {
         return Err(Failure::new(
@@ -83,7 +97,18 @@ fn become_client(options: &EngineParameters, asked: &EngineOptions) -> Result<u8
         })
         .collect();
     if let Some(range) = options.range {
-        return hunt(range, &words, options.max_loss_pct, asked.reading);
+        let run_at = |rate: &str| match original {
+            Some(original) => {
+                let at_rate = ["--bitrate".to_owned(), rate.to_owned()];
+                original.measure(&[&words[..], &at_rate].concat())
+            }
+            None => test_at(&words, rate),
+        };
+        return hunt(range, run_at, options.max_loss_pct, asked.reading);
+    }
+    if let Some(original) = original {
+        finish(Box::new(original.measure(&words)?));
+        return Ok(0);
     }
     let mut command = own_iperf3()?;
     command.args(words).env(RECORDS, kept_stdout()?).stdout(Stdio::null());
@@ -108,7 +133,12 @@ fn own_iperf3() -> Result<Command, Failure> {
 }
 
 /// Searches the highest rate that loses no more than the limit, as the original does: each step is a whole test.
-fn hunt(range: Range, words: &[String], limit_pct: f64, reading: Reading) -> Result<u8, Failure> {
+fn hunt(
+    range: Range,
+    run_at: impl Fn(&str) -> Result<Run, Failure>,
+    limit_pct: f64,
+    reading: Reading,
+) -> Result<u8, Failure> {
     let mut search = Bisection::new(range.low, range.high);
     // The fastest test that passed, else the last one.
     let mut best: Option<(f64, Box<Run>)> = None;
@@ -119,7 +149,7 @@ fn hunt(range: Range, words: &[String], limit_pct: f64, reading: Reading) -> Res
             BisectionStep::Run(rate) => rate,
             BisectionStep::Answer(answer) => break answer,
         };
-        let run = test_at(words, &format!("{rate}{}", range.unit))?;
+        let run = run_at(&format!("{rate}{}", range.unit))?;
         let (lost, total) = losses(&run);
         let passes = keeps_loss(lost, total, limit_pct);
         let verdict = if passes { "PASS" } else { "FAIL" };
@@ -151,9 +181,14 @@ fn hunt(range: Range, words: &[String], limit_pct: f64, reading: Reading) -> Res
         }
     };
     run.status.notes.push(trace);
+    finish(run);
+    Ok(0)
+}
+
+/// Tells the controller what came out.
+fn finish(run: Box<Run>) {
     let (version, run_id, dropped_records) = (Record::VERSION, run.run_id.clone(), 0);
     say(&Record::Finished { version, run_id, dropped_records, run }.render());
-    Ok(0)
 }
 
 /// Datagrams that the receiver missed, and all that it should have had.
@@ -166,7 +201,10 @@ fn losses(run: &Run) -> (u64, u64) {
 /// A test at one bit rate, from begin to end.
 fn test_at(words: &[String], rate: &str) -> Result<Run, Failure> {
     let document = TemporaryFile::new();
-    let status = own_iperf3()?
+    let own = env::current_exe()
+        .map_err(|error| Failure::new(format!("can't tell this program's path: {error}")))?;
+    let status = guarded(own.as_os_str())?
+        .arg("iperf3")
         .args(words)
         .args(["--bitrate", rate])
         .env(DOCUMENT, &document.0)

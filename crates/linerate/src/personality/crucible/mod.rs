@@ -2,11 +2,12 @@
 //!
 //! docs/compat/crucible.md says what is the same and what isn't. The crate `linerate-personality` reads files and
 //! command lines. [`plan`] makes the lab's plan of a run file, [`run`] has the lab carry it out, [`engine`] is what the
-//! lab starts on each host, and [`get`] answers from the store.
+//! lab starts on each host, [`original`] drives the original iperf3 there, and [`get`] answers from the store.
 
 mod engine;
 mod get;
 mod multiplex;
+mod original;
 mod plan;
 mod run;
 mod summary;

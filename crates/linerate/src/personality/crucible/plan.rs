@@ -23,7 +23,7 @@ use linerate_personality::iperf3::command_line::{UsageError, parse_command_line}
 /// The name of the format that plans of this harness have.
 const SCHEMA: &str = "crucible.run-file/2023.09.27";
 /// What a server of iperf3 prints when it is ready.
-const LISTENING: &str = "Server listening on";
+pub(super) const LISTENING: &str = "Server listening on";
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A plan, and what each pair of engines is.
@@ -48,11 +48,23 @@ pub(super) struct Engines {
     pub(super) server: u32,
 }
 
+/// How a plan is made of a run file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Making<'a> {
+    /// The seed of a random order.
+    pub(super) seed: Option<u64>,
+    /// The original's program, in place of linerate's own iperf3.
+    pub(super) iperf3: Option<&'a str>,
+    /// Whether quirks are wanted.
+    pub(super) reading: Reading,
+}
+
 /// Makes the plan of a run file.
 ///
 /// # Errors
 /// A sentence.
-pub(super) fn plan(file: &RunFile, seed: Option<u64>, reading: Reading) -> Result<Planned, String> {
+pub(super) fn plan(file: &RunFile, making: Making<'_>) -> Result<Planned, String> {
+    let Making { seed, reading, .. } = making;
     let iterations = file
         .benchmarks
         .iter()
@@ -73,7 +85,7 @@ pub(super) fn plan(file: &RunFile, seed: Option<u64>, reading: Reading) -> Resul
     let points = (0..count)
         .map(|number| {
             let own = |place: usize| iterations.get(place).and_then(|own| own.get(number));
-            make_point(&file.benchmarks, (&placed, &engines, &pairs), own, reading)
+            make_point(&file.benchmarks, (&placed, &engines, &pairs), own, making)
                 .map_err(|why| format!("iteration {}: {why}", number + 1))
         })
         .collect::<Result<_, _>>()?;
@@ -306,8 +318,9 @@ fn make_point<'a>(
     benchmarks: &[Benchmark],
     (placed, engines, pairs): (&Placed, &[Engines], &[Pair]),
     settings_of: impl Fn(usize) -> Option<&'a Vec<Setting>>,
-    reading: Reading,
+    making: Making<'_>,
 ) -> Result<Point, String> {
+    let reading = making.reading;
     let mut work = Vec::new();
     let mut expected_ns = 0;
     for (pair, hosts) in engines.iter().zip(pairs) {
@@ -329,8 +342,8 @@ fn make_point<'a>(
         }
         expected_ns = client.expected_s().saturating_mul(SECOND_NS).max(expected_ns);
         work.push(Work {
-            server: engine(EngineRole::Server, pair, settings, reading),
-            client: engine(EngineRole::Client, pair, settings, reading),
+            server: engine(EngineRole::Server, pair, settings, making),
+            client: engine(EngineRole::Client, pair, settings, making),
         });
     }
     let names: Vec<&str> = benchmarks.iter().map(|benchmark| benchmark.name.as_str()).collect();
@@ -362,7 +375,7 @@ fn name_of(setting: &Setting) -> String {
 }
 
 /// What the agent starts.
-fn engine(role: EngineRole, pair: &Engines, settings: &[Setting], reading: Reading) -> TaskSpec {
+fn engine(role: EngineRole, pair: &Engines, settings: &[Setting], making: Making<'_>) -> TaskSpec {
     let id = match role {
         EngineRole::Server => pair.server,
         _ => pair.client,
@@ -374,7 +387,10 @@ fn engine(role: EngineRole, pair: &Engines, settings: &[Setting], reading: Readi
         words.extend(["--server-id".into(), pair.server.to_string().into()]);
         words.extend(["--address".into(), Known::Address.into()]);
     }
-    if reading.is_compat() {
+    if let Some(program) = making.iperf3 {
+        words.extend(["--iperf3".into(), program.to_owned().into()]);
+    }
+    if making.reading.is_compat() {
         words.push("--compat".into());
     }
     for setting in settings.iter().filter(|setting| setting.applies(role, id)) {

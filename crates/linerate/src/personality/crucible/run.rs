@@ -17,7 +17,7 @@ use linerate_results::{NewIteration, NewParam, Origin};
 
 use super::super::stdout::say;
 use super::multiplex::read_text;
-use super::plan::{Planned, client_line, plan};
+use super::plan::{Making, Planned, client_line, plan};
 use super::{Failure, NAME};
 use crate::args::MatrixArgs;
 use crate::commands::matrix::{Labels, carry_out};
@@ -35,7 +35,9 @@ pub(super) fn perform(options: &RunOptions) -> Result<u8, Failure> {
     if file.params.name.is_some() != file.params.email.is_some() {
         return Err(Failure::usage("--name and --email need each other"));
     }
-    let planned = plan(&file, options.seed, options.reading).map_err(Failure::usage)?;
+    let (seed, iperf3) = (options.seed, options.iperf3.as_deref());
+    let making = Making { seed, iperf3, reading: options.reading };
+    let planned = plan(&file, making).map_err(Failure::usage)?;
     for note in file.notes.iter().chain(&options.notes) {
         narrate(&format!("{NAME}: {note}\n"));
     }
@@ -58,7 +60,7 @@ pub(super) fn perform(options: &RunOptions) -> Result<u8, Failure> {
         plan: PathBuf::new(),
         dry_run: false,
         check: false,
-        resume: None,
+        resume: options.resume.clone(),
         samples: None,
         order: None,
         store: options.store.as_ref().map(PathBuf::from),
@@ -197,6 +199,7 @@ fn render_plan(planned: &Planned, file: &RunFile, options: &RunOptions) -> Resul
             engines.client, pair.client, engines.server, pair.server, pair.port
         ));
     }
+    let program = options.iperf3.as_deref().unwrap_or("iperf3");
     for (number, (point, settings)) in plan.points.iter().zip(iterations).enumerate() {
         line(format!("iteration {}:{}", number + 1, render_settings(settings)));
         for pair in engines {
@@ -209,7 +212,7 @@ fn render_plan(planned: &Planned, file: &RunFile, options: &RunOptions) -> Resul
             let server = own(EngineRole::Server, pair.server)?;
             let client = own(EngineRole::Client, pair.client)?;
             let words = server.server_words(pair.server).join(" ");
-            line(format!("  server-{}: iperf3 {words}", pair.server));
+            line(format!("  server-{}: {program} {words}", pair.server));
             let words = client_line(&client, pair).join(" ");
             let hunt = match client.range {
                 Some(range) => format!(
@@ -221,7 +224,7 @@ fn render_plan(planned: &Planned, file: &RunFile, options: &RunOptions) -> Resul
                 ),
                 None => String::new(),
             };
-            line(format!("  client-{}: iperf3 {words}{hunt}", pair.client));
+            line(format!("  client-{}: {program} {words}{hunt}", pair.client));
         }
         line(format!("  expected: {} s", point.expected_ns / 1_000_000_000));
     }

@@ -26,6 +26,8 @@ pub mod stock;
 pub mod sum;
 pub mod text;
 
+pub(super) use record::plan_of;
+
 use std::sync::Arc;
 
 use linerate_engine::HandedSockets;

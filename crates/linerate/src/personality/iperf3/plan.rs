@@ -132,7 +132,8 @@ fn bind(options: &Options, refusal: Code) -> Result<Option<SocketAddr>, Failure>
     first.map(Some).ok_or_else(|| unknown("Address family for hostname not supported"))
 }
 
-fn file_bytes(path: &Path) -> Option<u64> {
+/// The size of a file.
+pub(super) fn file_bytes(path: &Path) -> Option<u64> {
     std::fs::metadata(path).ok().map(|facts| facts.len())
 }
 

@@ -10,9 +10,13 @@ use linerate_measure::{
     Dialect, Direction, End, Kind, Outcome, Plan, Rate, Role, Sample, Transport, Workload,
 };
 use linerate_personality::iperf3::flags::TABLE;
+use linerate_personality::iperf3::options::Options;
+use linerate_personality::iperf3::parameters::parameters;
+use linerate_personality::iperf3::release::Release;
 use linerate_wire::iperf3::{Cookie, Parameters, Protocol};
 use linerate_wire::visible::visible;
 
+use super::plan::file_bytes;
 use crate::personality::recorder::{Recorder, ServedDialect, ServerRecorder};
 use crate::personality::run_document::{RunRecord, options_of};
 
@@ -129,6 +133,13 @@ impl TestRecord {
     pub(super) fn finish(self, outcome: Outcome, exit_code: u8, message: Option<&str>) {
         self.record.finish(outcome, exit_code, message.map(visible));
     }
+}
+
+/// The nearest plan of ours to a client's options.
+pub(in crate::personality) fn plan_of(options: &Options) -> Plan {
+    let (host, _) = options.host_and_device();
+    let parameters = parameters(options, Release::default(), file_bytes);
+    Plan::new(host, options.port(), workload(&parameters, options.interval()))
 }
 
 /// The nearest load of ours. A default that only the connection tells is 0.

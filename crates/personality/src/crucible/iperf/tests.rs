@@ -172,3 +172,11 @@ fn addresses_and_interfaces_are_found_in_what_ip_prints() {
         assert_eq!((find_address(wrong, true), find_interface(wrong, true)), (None, None));
     }
 }
+
+#[test]
+fn listener_is_found_in_the_kernels_table() {
+    let table = "  sl  local_address rem_address   st\n   0: 0100007F:7532 00000000:0000 0A 00000000\n\
+                    1: 0100007F:7534 0100007F:C001 01 00000000\n";
+    assert!(listens(table, 30_002));
+    assert!(!listens(table, 30_004) && !listens(table, 1) && !listens("", 30_002));
+}
