@@ -12,7 +12,7 @@ fn plan() -> Plan {
 
 fn open(document: Option<&Path>, records: Option<&Path>) -> Result<Arc<RunOutput>, String> {
     let (document, records) = (document.map(Path::to_owned), records.map(Path::to_owned));
-    RunOutput::open(document, records, Role::Client, &Cancel::default())
+    RunOutput::open(document, records, Role::Client, &Cancel::default()).map(Arc::new)
 }
 
 fn begin(output: &Arc<RunOutput>) -> RunRecord {
@@ -121,7 +121,8 @@ fn a_request_to_stop_ends_the_wait_for_readers() {
         move || fs::File::open(records).unwrap()
     });
     let cancel = Cancel::default();
-    let output = RunOutput::open(Some(document), Some(records), Role::Client, &cancel).unwrap();
+    let output = RunOutput::open(Some(document), Some(records), Role::Client, &cancel);
+    let output = Arc::new(output.unwrap());
     let _unread = reading.join().unwrap();
     let mut record = begin(&output);
     record.start(0);
