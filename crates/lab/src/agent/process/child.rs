@@ -57,6 +57,9 @@ pub fn become_child(agent: u32, program: &OsStr, words: &[OsString]) -> io::Erro
     Command::new(program).args(words).exec()
 }
 
+/// Names a store in which commands of linerate keep their runs.
+const STORE_VARIABLE: &str = "LINERATE_STORE";
+
 /// A process number as the type that has no negative ones.
 fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
@@ -70,6 +73,8 @@ impl Child {
             .args(["agent", "--child-of", &std::process::id().to_string(), "--"])
             .arg(program)
             .args(&start.argv)
+            // What children measure is kept by the controller, not once more by each child.
+            .env_remove(STORE_VARIABLE)
             .envs(&start.environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
