@@ -35,8 +35,13 @@ pub fn client_machine(data: &[u8]) {
     let mut now = Now::default();
     let software = "fuzz".to_owned();
     let plan = "{}".to_owned();
-    let config =
-        ClientConfig { software, proof: None, plan, exclusive: false, stays: data.len() % 2 == 0 };
+    let config = ClientConfig {
+        software,
+        proof: None,
+        plan,
+        exclusive: false,
+        stays: data.len().is_multiple_of(2),
+    };
     let mut client = Client::new(config, now);
     let mut ended = 0;
     let mut last_ping = Vec::new();

@@ -361,7 +361,7 @@ pub fn single_run(run: &Run, body: String, recorded: &Recorded) -> (NewRun, Cell
         hosts,
         iterations: vec![NewIteration {
             params: params_of(run, &benchmark),
-            primary_metric: series.primary_metric,
+            primary_metric: String::new(),
         }],
         cells: vec![NewCell { iteration: 0, sample: 1 }],
         ..NewRun::default()
@@ -376,6 +376,7 @@ pub fn single_run(run: &Run, body: String, recorded: &Recorded) -> (NewRun, Cell
         documents: vec![NewDocument { host: String::new(), kind: Run::SCHEMA.to_owned(), body }],
         timelines: series.timelines,
         series: series.series,
+        primary_metric: series.primary_metric,
         notes: run.status.notes.clone(),
     };
     let status = match run.status.outcome {

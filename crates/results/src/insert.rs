@@ -214,6 +214,11 @@ pub(crate) fn end_cell(tables: &Connection, attempt: i64, end: &CellEnd) -> Resu
     )?;
     let status = end.status.name();
     tables.execute("UPDATE sample SET status = ?2 WHERE id = ?1", params![sample, status])?;
+    tables.execute(
+        "UPDATE iteration SET primary_metric = ?2 WHERE primary_metric = '' \
+         AND id = (SELECT iteration FROM sample WHERE id = ?1)",
+        params![sample, end.primary_metric],
+    )?;
     for text in &end.notes {
         insert_note(tables, run, Some(position), text)?;
     }

@@ -174,6 +174,8 @@ pub struct CellEnd {
     pub timelines: Vec<Timeline>,
     /// The series.
     pub series: Vec<NewSeries>,
+    /// The metric that says most of it, as `source::type`: its iteration's, where that has none yet. May be empty.
+    pub primary_metric: String,
     /// Sentences about it.
     pub notes: Vec<String>,
 }
@@ -191,6 +193,7 @@ impl CellEnd {
             documents: Vec::new(),
             timelines: Vec::new(),
             series: Vec::new(),
+            primary_metric: String::new(),
             notes: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,10 @@ impl Place {
     pub(crate) fn new() -> Self {
         let directory = tempfile::Builder::new().prefix("linerate-test-").tempdir().unwrap();
         let place = Self { directory };
-        std::fs::copy(built_agent(), place.agent()).unwrap();
+        // By a process of its own: a child that another test starts at this moment would keep a copy of ours open to
+        // be written, and nobody could execute it.
+        let copied = Command::new("cp").arg(built_agent()).arg(place.agent()).status();
+        assert!(copied.unwrap().success());
         place
     }
 

@@ -13,8 +13,8 @@ mod output_file;
 mod results;
 mod seeds;
 
-#[path = "../ports/both.rs"]
-mod both;
+#[path = "../ports/quiet.rs"]
+mod quiet;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

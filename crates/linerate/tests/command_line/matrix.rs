@@ -42,14 +42,14 @@ fn linerate(home: &Path) -> Command {
 /// A busy machine may make a sample untrustworthy.
 fn assert_measured(output: &Output) {
     let code = output.status.code();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(code, Some(0 | 6)), "{code:?}: {said}");
+    let said = [&output.stderr, &output.stdout].map(|text| String::from_utf8_lossy(text));
+    assert!(matches!(code, Some(0 | 6)), "{code:?}: {}{}", said[0], said[1]);
 }
 
 #[test]
 fn a_local_matrix_measures_every_cell_once() {
-    // Free again at once: iperf3's server can't tell a port of its own choice.
-    let (_, _, port) = crate::both::tcp_and_udp();
+    // iperf3's server can't tell a port of its own choice.
+    let port = crate::quiet::free_port();
     let place = Place::with_plan(&format!(
         r#"
 title = "of a test"
@@ -96,6 +96,13 @@ bytes = "100K"
         assert_eq!(figure(4, sample, "transactions"), Some(20.0));
         assert!(figure(5, sample, "received_bytes").unwrap() >= 100_000.0);
     }
+    // A point without thresholds has no verdict; the metric that says most of it comes from what was measured.
+    let verdict = |point: usize| &result["points"][point]["verdict"];
+    assert!(verdict(0).is_string() && verdict(4).is_null(), "{result}");
+    let shown = linerate(place.home.path()).args(["results", "show", "last", "--json"]).output();
+    let shown: Value = serde_json::from_slice(&shown.unwrap().stdout).unwrap();
+    let iterations = shown["iterations"].as_array().unwrap();
+    assert_eq!(iterations[5]["primary_metric"], "iperf::tx-Gbps");
 }
 
 #[test]

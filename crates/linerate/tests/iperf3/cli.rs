@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::hostile_peers::{control_connection, read};
 use super::ours;
-use super::programs::{LIMIT, Process, Program, free_port, has_original, listens, serve};
+use super::programs::{LIMIT, Process, Program, has_original, listens, serve};
+use crate::quiet::free_port;
 
 /// What a client and its server printed; both must have ended well.
 fn test(server: Program, client: Program, words: &str, both: &str) -> (String, String) {

@@ -13,7 +13,7 @@ use linerate_wire::iperf3::results::ServerOutput;
 use linerate_wire::iperf3::{Parameters, Protocol};
 use rustix::io::Errno;
 
-use super::programs::free_port;
+use crate::quiet::free_port;
 
 /// A server that runs while the test does.
 pub(crate) struct Running {

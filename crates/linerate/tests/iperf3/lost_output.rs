@@ -3,7 +3,8 @@
 use std::fs::OpenOptions;
 use std::process::{Command, Output, Stdio};
 
-use super::programs::{Process, Program, free_port, serve};
+use super::programs::{Process, Program, serve};
+use crate::quiet::free_port;
 
 /// What standard error says of a full disk.
 const FULL: &str =

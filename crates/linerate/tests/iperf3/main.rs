@@ -35,6 +35,8 @@ mod traces;
 
 #[path = "../ports/both.rs"]
 mod both;
+#[path = "../ports/quiet.rs"]
+mod quiet;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 

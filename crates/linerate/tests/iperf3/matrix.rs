@@ -15,11 +15,12 @@ use serde_json::Value;
 use super::cli::document;
 use super::credentials::{PRIVATE_KEY, PUBLIC_KEY, USERS};
 use super::matrix_cases::{Case, FILE_BYTES, OTHER_V4, Seen, TCP, TEXT, UDP};
-use super::programs::{Process, Program, free_port, has_original, serve};
+use super::programs::{Process, Program, has_original, serve};
 use super::shapes::{fields_in_order, line_shape};
 use super::traces::{
     FLOW_LABEL, first_cpu, has_flow_label, has_processors_to_choose, is_kept_to_one_cpu, names,
 };
+use crate::quiet::free_port;
 
 /// Tests at the same time: they are paced, and spend their time waiting.
 const AT_ONCE: usize = 12;

@@ -1,12 +1,11 @@
 //! The programs that the tests run, ours and an installed original, and how they are started and ended.
 
+use crate::quiet::free_port;
 use crate::skipped::skip;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -49,20 +48,6 @@ pub(crate) fn has_original() -> bool {
         skip("iperf3 is not installed");
     }
     found
-}
-
-/// A port that nobody has and no other test here gets. It lies below those that the system hands
-/// out by itself, so that no client's socket takes it before the server does.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id() * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = u16::try_from(10_000 + number % 20_000).unwrap();
-        let is_free = TcpListener::bind(("0.0.0.0", port)).is_ok();
-        if is_free && UdpSocket::bind(("0.0.0.0", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 /// A process that is ended with the test, and its command line.

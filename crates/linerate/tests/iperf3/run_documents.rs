@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use super::cli::{document, for_all};
 use super::deaths::await_interval;
-use super::programs::{Process, Program, free_port, has_original, serve};
+use super::programs::{Process, Program, has_original, serve};
+use crate::quiet::free_port;
 
 /// The document in this file, once it fits its schema.
 fn read(path: &Path) -> Run {

@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-#[path = "../ports/both.rs"]
-mod both;
 mod cluster;
 mod commands;
 mod plans;
+#[path = "../ports/quiet.rs"]
+mod quiet;
 #[allow(dead_code, reason = "lab's tests use the rest")]
 #[path = "../../../lab/src/host/kubernetes/stand_in.rs"]
 mod stand_in;

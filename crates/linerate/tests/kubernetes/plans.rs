@@ -4,18 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
-use crate::both::tcp_and_udp;
 use crate::cluster::{Cluster, Said};
+use crate::quiet::free_port;
 use crate::stand_in::{Fate, Fault};
 
 /// A plan with these hosts and this topology, and a short test whose server is at a free port.
 fn plan(hosts: &str, topology: &str, port: u16, cells: &str) -> String {
     format!("[hosts]\n{hosts}\n[topology]\nport = {port}\n{topology}\n[[cells]]\n{cells}\n")
-}
-
-/// A port that was free just now: servers of pods are told theirs.
-fn free_port() -> u16 {
-    tcp_and_udp().2
 }
 
 const SHORT: &str = "workload = \"stream\"\nprotocol = \"tcp\"\ntime = \"200ms\"\nrate = \"1M\"";

@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use linerate_personality::crucible::iperf::{control_port, listens};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -143,7 +145,7 @@ fn wrong_runs_are_refused_before_anything_is_started() {
         ),
         (with(engines, json!([{"role": "client", "ids": "1-2"}])), "the servers none"),
         (with("/benchmarks/0/ids", json!(1)), "the engine 2, which no benchmark uses"),
-        (with("/endpoints/0/type", json!("kube")), "Kubernetes"),
+        (with("/endpoints/0/type", json!("vm")), "has to be one of"),
     ];
     for (file, part) in refused {
         write(&folder, "run.json", &file);
@@ -261,6 +263,15 @@ fn hunt(id: u32, more: &[&str]) -> String {
     let output = program().args(client).args(params).args(more).output().unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
+    // What the engine started ends with it.
+    let until = Instant::now() + Duration::from_secs(60);
+    let port = control_port(id.parse().unwrap());
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let is_there = |path: &str| listens(&std::fs::read_to_string(path).unwrap_or_default(), port);
+    while tables.into_iter().any(is_there) {
+        assert!(Instant::now() < until, "a server is left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let finished: Value = serde_json::from_str(&said(&output, &[0])).unwrap();
     assert_eq!(finished["record"], "finished");
     let notes = finished["run"]["status"]["notes"].as_array().unwrap();

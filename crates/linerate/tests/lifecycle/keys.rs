@@ -1,9 +1,9 @@
 //! Whom a server admits, and which server a client believes.
 
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
 
 use crate::ends::{Ended, Server};
+use crate::quiet::free_port;
 
 #[track_caller]
 fn assert_refused(ended: &Ended, words: &[&str]) {
@@ -43,18 +43,9 @@ fn a_pinned_key_must_be_the_servers() {
     assert!(!server.home().join("linerate/known_servers").exists());
 }
 
-/// A port that is free for both protocols and that the kernel gives to nobody by itself.
-fn quiet_port() -> u16 {
-    let first = 20_000 + (std::process::id() % 5_000) as u16;
-    let is_free = |port: &u16| {
-        TcpListener::bind(("0.0.0.0", *port)).is_ok() && UdpSocket::bind(("0.0.0.0", *port)).is_ok()
-    };
-    (first..first + 1_000).find(is_free).unwrap()
-}
-
 #[test]
 fn a_server_is_trusted_on_first_use_and_remembered() {
-    let port = format!("--port {}", quiet_port());
+    let port = format!("--port {}", free_port());
     let server = Server::start(&port);
     let words = "rr --count 1 --json";
     let first = server.start_client_of("127.0.0.1", words).finish();

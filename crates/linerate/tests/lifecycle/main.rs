@@ -53,5 +53,7 @@ mod relay;
 
 #[path = "../ports/both.rs"]
 mod both;
+#[path = "../ports/quiet.rs"]
+mod quiet;
 #[path = "../skipped/mod.rs"]
 mod skipped;

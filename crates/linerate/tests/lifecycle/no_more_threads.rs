@@ -3,7 +3,6 @@
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Lines, Read};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -13,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::ends::copy_for_every_user;
+use crate::quiet::free_port;
 use crate::skipped::skip;
 
 const NAME_OF_LIMIT: &str = "ulimit -u";
@@ -147,10 +147,6 @@ fn a_native_server_without_more_threads_names_the_limit_and_serves_on() {
         drop(server);
     }
     assert!(served > 0, "no server began");
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A server of another dialect that has said that it listens, and what it says then.

@@ -4,11 +4,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 
 use super::fixture::{Server, command, wait};
-
-/// A port that nobody has.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use crate::quiet::free_port;
 
 /// The ports that connections over TCP come from, and what the client says of them.
 fn ports_of(words: &str, connections: usize) -> (Vec<u16>, String) {

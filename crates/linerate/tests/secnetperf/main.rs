@@ -25,6 +25,8 @@ mod table;
 mod vanishing;
 mod wire;
 
+#[path = "../ports/quiet.rs"]
+mod quiet;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 

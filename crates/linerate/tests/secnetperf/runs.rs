@@ -6,6 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::fixture::{Server, command, results, run, without_numbers};
+use crate::quiet::free_port;
 
 /// Over QUIC and over TCP.
 const CARRIAGES: [&str; 2] = ["", "-tcp:1"];
@@ -30,8 +31,8 @@ fn completions_are_counted() {
 
 #[test]
 fn a_server_does_without_tcp_where_its_port_is_taken() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
+    let port = free_port();
+    let _taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     let mut child = command(&format!("-bind:127.0.0.1:{port}"))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -111,6 +111,9 @@ impl Recorder<'_> {
             let shift = kept.timelines.len();
             add(&mut kept.timelines, &mut kept.series, made.timelines, made.series, shift);
             kept.period = shared(kept.period, made.period);
+            if kept.primary_metric.is_empty() {
+                kept.primary_metric = made.primary_metric;
+            }
             kept.documents.push(NewDocument {
                 host: document.host.clone(),
                 kind: Run::SCHEMA.to_owned(),

@@ -61,15 +61,19 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// A word for each point: the worst of its thresholds.
+    /// A word for each point that has thresholds.
     pub(super) fn verdicts(&self) -> Vec<(u32, String)> {
-        let points = 0..self.plan.points.len();
-        let words = points.map(|place| {
-            let of_point: Vec<Judged> =
-                self.judged.iter().filter(|judged| judged.point == place).cloned().collect();
-            (u32::try_from(place).unwrap_or(u32::MAX), verdict_name(worst(&of_point)).to_owned())
+        let words = (0..self.plan.points.len()).filter_map(|place| {
+            Some((u32::try_from(place).ok()?, self.verdict_of(place)?.to_owned()))
         });
         words.collect()
+    }
+
+    /// The worst verdict of a point's thresholds; none where it has none.
+    fn verdict_of(&self, place: usize) -> Option<&'static str> {
+        let of_point = self.judged.iter().filter(|judged| judged.point == place);
+        let of_point: Vec<Judged> = of_point.cloned().collect();
+        (!of_point.is_empty()).then(|| verdict_name(worst(&of_point)))
     }
 
     /// The samples of a point that have their end.
@@ -97,15 +101,13 @@ impl<'a> Outcome<'a> {
         head.extend(&shown);
         head.push("verdict");
         let mut table = Table::with_head(&head);
-        for ((place, point), (_, verdict)) in
-            self.plan.points.iter().enumerate().zip(self.verdicts())
-        {
+        for (place, point) in self.plan.points.iter().enumerate() {
             let count = self.samples(place).filter(|observed| !observed.pairs.is_empty()).count();
             let mut row = vec![point.describe(), count.to_string()];
             row.extend(shown.iter().map(|figure| {
                 self.mean(place, figure).map_or("-".to_owned(), |mean| render(figure, mean))
             }));
-            row.push(if point.thresholds.is_empty() { "-".to_owned() } else { verdict });
+            row.push(self.verdict_of(place).unwrap_or("-").to_owned());
             table.push(row);
         }
         let mut text = table.render(Style::Plain);
@@ -136,8 +138,7 @@ impl<'a> Outcome<'a> {
     }
 
     pub(super) fn document(&self) -> Value {
-        let points = self.plan.points.iter().enumerate().zip(self.verdicts());
-        let points = points.map(|((place, point), (_, verdict))| {
+        let points = self.plan.points.iter().enumerate().map(|(place, point)| {
             let samples = self
                 .samples(place)
                 .map(|observed| json!({ "pairs": observed.pairs, "trusted": observed.is_trusted }));
@@ -145,7 +146,7 @@ impl<'a> Outcome<'a> {
                 "point": place,
                 "workload": point.workload,
                 "settings": point.iteration.settings,
-                "verdict": verdict,
+                "verdict": self.verdict_of(place),
                 "samples": samples.collect::<Vec<_>>(),
             })
         });
