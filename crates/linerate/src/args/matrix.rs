@@ -28,8 +28,8 @@ pub struct MatrixArgs {
     /// Open every host, print what it is and how far its clock is off, and measure nothing
     #[arg(long, conflicts_with = "resume")]
     pub check: bool,
-    /// Go on with a run of this plan: its number of the store
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["samples", "order"])]
+    /// Go on with a run of this plan, begun with the same --samples and --order: its name in the store, or last
+    #[arg(long, value_name = "RUN")]
     pub resume: Option<String>,
     /// Samples of each point, in place of the plan's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -22,8 +22,8 @@ pub(super) fn resume(
     let (run, resumed) = writer.resume_run(&row.run)?;
     if resumed.plan_hash != hash {
         return Err(Failure::usage(format!(
-            "the run {} was begun with another plan: give the plan that it was begun with, or begin \
-             a new run without --resume",
+            "the run {} was begun with another plan: give the plan that it was begun with, and its \
+             --samples and --order where it had some, or begin a new run without --resume",
             row.run
         )));
     }
