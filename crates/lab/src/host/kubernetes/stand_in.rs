@@ -382,7 +382,7 @@ fn fill_service(service: &mut Value, next_port: &mut u16) {
     let is_outside = service["spec"]["type"] != "ClusterIP";
     for port in service["spec"]["ports"].as_array_mut().unwrap() {
         // Where the pod is a process of this machine, a port of the node is the server's own.
-        let is_own = port["port"].as_u64().is_some_and(|port| port >= 30_000);
+        let is_own = port["port"].as_u64().is_some_and(|port| port >= 10_000);
         if is_outside {
             port["nodePort"] = if is_own { port["port"].clone() } else { json!(*next_port) };
         }
