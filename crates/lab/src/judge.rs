@@ -20,6 +20,13 @@ pub struct Observed {
     pub is_trusted: bool,
 }
 
+/// Whether a figure adds up over pairs.
+fn adds(figure: &str) -> bool {
+    metric_of(figure).is_some_and(|metric| {
+        metric.over_flows == Combine::Add || metric.over_directions == Combine::Add
+    })
+}
+
 impl Observed {
     /// The figures of the runs of all pairs.
     pub fn new<'a>(runs: impl Iterator<Item = &'a Run>, is_trusted: bool) -> Self {
@@ -31,10 +38,7 @@ impl Observed {
     pub fn combined(&self, figure: &str, greatest_is_worst: bool) -> Option<f64> {
         let of_pair = |pair: &BTreeMap<String, f64>| pair.get(figure).copied();
         let all: Vec<f64> = self.pairs.iter().map(of_pair).collect::<Option<_>>()?;
-        let adds = metric_of(figure).is_some_and(|metric| {
-            metric.over_flows == Combine::Add || metric.over_directions == Combine::Add
-        });
-        let combine: fn(f64, f64) -> f64 = match (adds, greatest_is_worst) {
+        let combine: fn(f64, f64) -> f64 = match (adds(figure), greatest_is_worst) {
             (true, _) => |a, b| a + b,
             (false, true) => f64::max,
             (false, false) => f64::min,
@@ -93,7 +97,13 @@ impl Judge {
         let nothing = BTreeMap::new();
         let samples = self.observed.get(&number).unwrap_or(&nothing);
         let judged = point.thresholds.iter().filter_map(|threshold| {
-            let bound = threshold.bound_at(&point.iteration).ok()?;
+            // An axis is each pair's, and what adds up is of all pairs.
+            let pairs = if threshold.axis().is_some() && adds(&threshold.figure) {
+                plan.pairs.len().max(1) as f64
+            } else {
+                1.0
+            };
+            let bound = threshold.bound_at(&point.iteration).ok()? * pairs;
             let seen = samples.values().map(|observed| Observation {
                 figure: observed.combined(&threshold.figure, threshold.comparison.is_from_above()),
                 is_trusted: observed.is_trusted,

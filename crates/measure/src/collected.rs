@@ -12,6 +12,9 @@ use schemars::JsonSchema;
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Labels that every series of a cell gets besides.
+const OWN_NAMES: [&str; 3] = ["csid", "cstype", "hostname"];
+
 /// The longest name, in bytes.
 pub const LONGEST_NAME_BYTES: usize = 128;
 /// Most names that one column has.
@@ -205,6 +208,14 @@ pub fn check_columns(columns: &[Column]) -> Result<(), String> {
             let beginning: String = long.chars().take(40).collect();
             return Err(format!(
                 "the name \"{beginning}...\" of a column is longer than {LONGEST_NAME_BYTES} bytes"
+            ));
+        }
+        if let Some((name, _)) =
+            column.names.iter().find(|(name, _)| OWN_NAMES.contains(&name.as_str()))
+        {
+            return Err(format!(
+                "column {} has the name {name}, which is the store's own",
+                column.metric
             ));
         }
         if column.names.len() > MOST_NAMES {

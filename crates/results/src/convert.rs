@@ -200,8 +200,14 @@ impl<'a> End<'a> {
     }
 }
 
-/// Makes the series of a document, each with these labels and those of its end and flow.
+/// Makes the series of a document, each with these labels and those of its end and flow. Times are by the clock of the
+/// end that wrote it.
 pub fn series_of(run: &Run, labels: &[(String, String)]) -> RunSeries {
+    series_by_clock(run, labels, 0)
+}
+
+/// Likewise, by a clock to which that of the end that wrote the document is so far ahead.
+pub fn series_by_clock(run: &Run, labels: &[(String, String)], ahead_ns: i64) -> RunSeries {
     let source = source_of(run.dialect);
     let offset = run.environment.clock_offset.map_or(0, |offset| offset.offset_ns);
     let mut made = RunSeries::default();
@@ -212,7 +218,7 @@ pub fn series_of(run: &Run, labels: &[(String, String)]) -> RunSeries {
             (Role::Server, Role::Client) => offset,
             _ => 0,
         };
-        let end = End::of(run, role, shift);
+        let end = End::of(run, role, shift.saturating_sub(ahead_ns));
         if end.samples.is_empty() {
             continue;
         }

@@ -120,8 +120,13 @@ fn insert_iterations(tables: &Connection, run: i64, new: &NewRun) -> Result<Vec<
     Ok(ids)
 }
 
-/// A run that goes on: what a dead controller left running waits again. Its id, and how its cells stand.
-pub(crate) fn resume_run(tables: &Connection, uuid: &str) -> Result<(i64, Resumed), StoreError> {
+/// A run that goes on: what a dead controller left running waits again. Its id, and how its cells stand. Nothing is
+/// changed, and no cells are told, where its plan has another digest.
+pub(crate) fn resume_run(
+    tables: &Connection,
+    uuid: &str,
+    hash: &str,
+) -> Result<(i64, Resumed), StoreError> {
     let found = tables
         .query_row("SELECT id, plan, plan_hash, seed FROM run WHERE uuid = ?1", [uuid], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Option<i64>>(3)?))
@@ -130,6 +135,11 @@ pub(crate) fn resume_run(tables: &Connection, uuid: &str) -> Result<(i64, Resume
     let Some((run, plan, plan_hash, seed)) = found else {
         return Err(StoreError::NotFound(format!("the store has no run {uuid}")));
     };
+    let mut resumed =
+        Resumed { plan, plan_hash, seed: seed.map(i64::cast_unsigned), cells: vec![] };
+    if resumed.plan_hash != hash {
+        return Ok((run, resumed));
+    }
     tables.execute(
         "UPDATE attempt SET status = 'failed', reason = 'the controller died' WHERE status = 'running' AND sample IN \
          (SELECT s.id FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = ?1)",
@@ -144,8 +154,8 @@ pub(crate) fn resume_run(tables: &Connection, uuid: &str) -> Result<(i64, Resume
         "UPDATE run SET status = ?2, ended_ms = NULL WHERE id = ?1",
         params![run, RunStatus::Running.name()],
     )?;
-    let cells = recorded_cells(tables, run)?;
-    Ok((run, Resumed { plan, plan_hash, seed: seed.map(i64::cast_unsigned), cells }))
+    resumed.cells = recorded_cells(tables, run)?;
+    Ok((run, resumed))
 }
 
 /// A run's cells in the order in which they are run.

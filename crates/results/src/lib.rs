@@ -24,7 +24,9 @@ pub mod read;
 mod store;
 mod writer;
 
-pub use convert::{Recorded, RunSeries, run_name, series_of, single_run, source_of};
+pub use convert::{
+    Recorded, RunSeries, run_name, series_by_clock, series_of, single_run, source_of,
+};
 pub use error::StoreError;
 pub use model::{
     Aggregation, CellEnd, CellStatus, NewCell, NewDocument, NewHost, NewIteration, NewParam,

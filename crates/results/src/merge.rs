@@ -339,13 +339,18 @@ impl Store {
         let mut whole = path.as_os_str().to_owned();
         whole.push(".part");
         let part = Path::new(&whole);
+        let clear = || {
+            for left in ["", "-wal", "-shm"] {
+                let mut name = whole.clone();
+                name.push(left);
+                // What is not there needs no removal.
+                let _absent = std::fs::remove_file(Path::new(&name));
+            }
+        };
+        // What an export that was killed has left has runs that nobody asked for now.
+        clear();
         let made = self.bundle_by_way_of(runs, part, path);
-        for left in ["", "-wal", "-shm"] {
-            let mut name = whole.clone();
-            name.push(left);
-            // What is not there needs no removal.
-            let _absent = std::fs::remove_file(Path::new(&name));
-        }
+        clear();
         made
     }
 

@@ -158,10 +158,10 @@ fn a_run_goes_on_where_its_controller_died() {
     writer.end_cell(attempt, cell(0, [1.0; 4])).unwrap();
     writer.begin_cell(run, 1, T0).unwrap();
     let other = Writer::open(&path).unwrap();
-    let held = other.resume_run(&name).unwrap_err();
+    let held = other.resume_run(&name, "abc").unwrap_err();
     assert!(held.to_string().contains(&format!("process {}", std::process::id())), "{held}");
     drop(writer);
-    let (again, resumed) = other.resume_run(&name).unwrap();
+    let (again, resumed) = other.resume_run(&name, "abc").unwrap();
     assert_eq!((again, resumed.seed, resumed.plan_hash.as_str()), (run, Some(u64::MAX), "abc"));
     let states: Vec<_> = resumed.cells.iter().map(|cell| (cell.status, cell.attempts)).collect();
     use CellStatus::{Done, Waiting};
@@ -185,7 +185,7 @@ fn a_run_goes_on_where_its_controller_died() {
     let locks =
         locks.filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|e| e == "lock"));
     assert_eq!(locks.count(), 0);
-    assert!(Writer::open(&path).unwrap().resume_run("none").is_err());
+    assert!(Writer::open(&path).unwrap().resume_run("none", "abc").is_err());
 }
 
 #[test]
@@ -467,7 +467,7 @@ fn a_killed_writer_loses_nothing_that_it_was_told_is_committed() {
         assert!(row.done >= told, "{} of {told}", row.done);
         drop(store);
         let writer = Writer::open(&path).unwrap();
-        let (_, resumed) = writer.resume_run(&row.run).unwrap();
+        let (_, resumed) = writer.resume_run(&row.run, "abc").unwrap();
         let done = resumed.cells.iter().filter(|cell| cell.status == CellStatus::Done).count();
         assert_eq!(done, row.done as usize);
         assert!(resumed.cells.iter().all(|cell| cell.status != CellStatus::Running));

@@ -85,15 +85,16 @@ impl Writer {
         Ok((begun, name))
     }
 
-    /// Takes up a run again. Cells that a dead controller left running wait again.
+    /// Takes up a run again. Cells that a dead controller left running wait again. Where the run's plan has another
+    /// digest than `hash`, nothing is changed, and the run has no cells.
     ///
     /// # Errors
     /// Where the store has no run of exactly this name, or another process works on it.
-    pub fn resume_run(&self, uuid: &str) -> Result<(RunId, Resumed), StoreError> {
-        let uuid = uuid.to_owned();
+    pub fn resume_run(&self, uuid: &str, hash: &str) -> Result<(RunId, Resumed), StoreError> {
+        let (uuid, hash) = (uuid.to_owned(), hash.to_owned());
         self.perform(move |work| {
             let lock = RunLock::take(work.store.path(), &uuid)?;
-            let (id, resumed) = work.commit(|tables| insert::resume_run(tables, &uuid))?;
+            let (id, resumed) = work.commit(|tables| insert::resume_run(tables, &uuid, &hash))?;
             work.locks.insert(id, lock);
             Ok((RunId(id), resumed))
         })

@@ -78,6 +78,8 @@ pub(super) struct Attempt {
     start_ns: Option<i64>,
     failure: Option<String>,
     notes: Vec<String>,
+    /// The pairs without a host, a sentence each.
+    left_out: Vec<String>,
 }
 
 impl Attempt {
@@ -93,6 +95,7 @@ impl Attempt {
             start_ns: None,
             failure: None,
             notes: Vec::new(),
+            left_out: Vec::new(),
         };
         let plan = conductor.plan;
         for (place, pair) in plan.pairs.iter().enumerate() {
@@ -125,7 +128,8 @@ impl Attempt {
         let hosts = [&pair.server, &pair.client].map(|name| conductor.hosts.id(name));
         let lost = |host: &Option<HostId>| host.is_none_or(|id| conductor.hosts.is_lost(id));
         if hosts.iter().any(lost) {
-            self.notes.push(format!("pair {} is left out: one of its hosts is lost", pair.number));
+            let why = format!("pair {} is left out: one of its hosts is lost", pair.number);
+            self.left_out.push(why);
             return None;
         }
         let reached =
@@ -389,13 +393,16 @@ impl Attempt {
             match program.run.take() {
                 Some(run) => {
                     reasons.extend(doubts(&run));
-                    let is_failed = matches!(run.status.outcome, Outcome::Failed);
+                    let is_failed =
+                        matches!(run.status.outcome, Outcome::Failed | Outcome::Interrupted);
                     if is_failed && self.failure.is_none() {
-                        let why = run.status.message.clone().unwrap_or_default();
+                        let why = run.status.message.clone();
+                        let why = why.unwrap_or_else(|| "its client was interrupted".to_owned());
                         self.failure = Some(format!("pair {} on {host}: {why}", program.pair));
                     }
                     let (pair, role) = (program.pair, program.role);
-                    documents.push(Document { pair, host, role, run });
+                    let ahead_ns = conductor.hosts.offset_ns(program.host);
+                    documents.push(Document { pair, host, ahead_ns, role, run });
                 }
                 None if self.failure.is_none() => self.failure = Some(program.describe_end()),
                 None => {}
@@ -409,11 +416,14 @@ impl Attempt {
             let run_id = of_client.map(|document| document.run.run_id.clone());
             let runs = program.earlier.drain(..).map(Box::new).chain(program.run.take());
             let same = runs.into_iter().find(|run| Some(&run.run_id) == run_id.as_ref());
-            documents.extend(same.map(|run| Document { pair, host, role, run }));
+            let ahead_ns = conductor.hosts.offset_ns(program.host);
+            documents.extend(same.map(|run| Document { pair, host, ahead_ns, role, run }));
         }
         let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns).min();
         let (skew, doubt) = judge_skew(&started, self.start_ns, interval_ns, &mut self.notes);
         reasons.extend(doubt);
+        // Sums of fewer pairs are no samples of the same thing.
+        reasons.extend(self.left_out);
         let status = match (&self.failure, reasons.is_empty()) {
             (Some(_), _) => CellStatus::Failed,
             (None, false) => CellStatus::Untrusted,

@@ -153,6 +153,8 @@ pub struct Document {
     pub pair: u32,
     /// The host that wrote it.
     pub host: String,
+    /// How far that host's clock is ahead of the controller's.
+    pub ahead_ns: i64,
     /// The end that wrote it.
     pub role: Role,
     /// The document.

@@ -73,7 +73,7 @@ impl Hosts {
         self.lost.contains_key(&host)
     }
 
-    fn offset_ns(&self, host: HostId) -> i64 {
+    pub(super) fn offset_ns(&self, host: HostId) -> i64 {
         self.clock(host).map_or(0, |clock| clock.offset.offset_ns)
     }
 }

@@ -20,7 +20,7 @@ use linerate_engine::event::Cancel;
 use linerate_engine::random_run_id;
 use linerate_lab::host::{HostEventKind, NamedHost, OpenOptions, Session};
 use linerate_lab::plan::{HostSpec, Plan, TEXT_BYTES_MAX, read_plan};
-use linerate_lab::schedule::{Progress, SinkError, run};
+use linerate_lab::schedule::{Progress, RunEnding, SinkError, run};
 use linerate_measure::matrix::Cell;
 use linerate_measure::plan::Notation;
 use linerate_measure::run::exit;
@@ -35,7 +35,7 @@ use crate::start_time::utc_now_ns;
 use crate::store;
 use collected::Collected;
 use dry_run::used_hosts;
-use recorder::{Recorder, ms};
+use recorder::{Ended, Recorder, ms};
 use result::Outcome;
 use screen::{Eta, READER_GONE, Screen};
 use workloads::Commands;
@@ -171,7 +171,7 @@ pub(crate) fn carry_out(
         Some(word) => resume::resume(&path, &writer, word, &hash)?,
         None => begin(&writer, plan, labels, &hash)?,
     };
-    let Begun { run: id, name, mut progress } = begun;
+    let Begun { run: id, name, mut progress, ends } = begun;
     let cells: Vec<Cell> = progress.cells.iter().map(|state| state.cell).collect();
     let hosts = hosts_of(plan, &name, dry_run::expected_ns(plan, &cells))?;
     let mut screen = screen_of(args, plan, &progress);
@@ -190,14 +190,22 @@ pub(crate) fn carry_out(
         screen,
         attempt: None,
         collected: Collected::default(),
-        ends: BTreeMap::new(),
+        ends,
+        has_lost_host: false,
     };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let mut session = open(plan, &hosts)?;
     let stopped = || cancel.requested();
     let carried = run(plan, &mut progress, &names, &mut session, &mut recorder, &stopped);
     recorder.screen.close();
-    let ending = carried.map_err(|SinkError(why)| failure_of(why))?;
+    let ending = match carried {
+        Ok(ending) => ending,
+        Err(SinkError(why)) => {
+            // Where the store itself fails, it keeps the run as one that goes on.
+            let _unkept = recorder.end(&RunEnding::Interrupted, Vec::new(), utc_now_ns());
+            return Err(failure_of(why));
+        }
+    };
     // Ends all programs on all hosts.
     drop(session);
     let outcome = Outcome::new(plan, &name, &ending, &progress, recorder.ends.clone());
@@ -235,6 +243,8 @@ struct Begun {
     run: RunId,
     name: String,
     progress: Progress,
+    /// How the cells stand that have their end already.
+    ends: BTreeMap<u32, Ended>,
 }
 
 /// Freezes the plan: the run with all its cells waiting.
@@ -271,7 +281,7 @@ fn begin(writer: &Writer, plan: &Plan, labels: &Labels, hash: &str) -> Result<Be
             .collect(),
     };
     let (run, name) = writer.begin_run(new)?;
-    Ok(Begun { run, name, progress: Progress::new(cells) })
+    Ok(Begun { run, name, progress: Progress::new(cells), ends: BTreeMap::new() })
 }
 
 fn new_host(name: &str, spec: &HostSpec) -> NewHost {

@@ -8,7 +8,7 @@ use linerate_measure::Run;
 use linerate_measure::window::{Span, Timeline};
 use linerate_results::{
     AttemptId, NewDocument, NewSeries, RunEnd, RunId, RunStatus, StoreError, Tick, Writer, model,
-    series_of,
+    series_by_clock,
 };
 use serde_json::{Value, json};
 
@@ -25,8 +25,9 @@ pub(super) struct Recorder<'a> {
     pub(super) attempt: Option<AttemptId>,
     /// What the hosts have counted.
     pub(super) collected: Collected,
-    /// How the cells stand that ended in this process.
+    /// How the cells stand that have their end.
     pub(super) ends: BTreeMap<u32, Ended>,
+    pub(super) has_lost_host: bool,
 }
 
 /// What is kept of a cell for the exit code and the result.
@@ -79,6 +80,7 @@ impl Recorder<'_> {
                 }
             }
             Event::HostLost { host, why } => {
+                self.has_lost_host = true;
                 self.writer.note(self.run, None, &format!("the host {host} was lost: {why}"))?;
             }
             Event::HostReady { host, facts, offset_ns, bound_ns } => {
@@ -107,7 +109,8 @@ impl Recorder<'_> {
         kept.skew_p99_us = end.skew.map(|skew| skew.p99_ns / 1000);
         kept.notes.clone_from(&end.notes);
         for document in &end.documents {
-            let made = series_of(&document.run, &[("csid".to_owned(), document.pair.to_string())]);
+            let labels = [("csid".to_owned(), document.pair.to_string())];
+            let made = series_by_clock(&document.run, &labels, document.ahead_ns);
             let shift = kept.timelines.len();
             add(&mut kept.timelines, &mut kept.series, made.timelines, made.series, shift);
             kept.period = shared(kept.period, made.period);
@@ -136,7 +139,7 @@ impl Recorder<'_> {
             RunEnding::Complete => RunStatus::Complete,
             _ => RunStatus::Stopped,
         };
-        let partial = *ending != RunEnding::Complete;
+        let partial = *ending != RunEnding::Complete || self.has_lost_host;
         let end = RunEnd { status, partial, ended_ms: ms(at_ns), iterations: verdicts };
         self.writer.end_run(self.run, end)
     }

@@ -1,13 +1,15 @@
 //! `matrix --resume`: what the store has of a run becomes what is done of a plan.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_lab::judge::Observed;
-use linerate_lab::schedule::{CellState, Progress};
+use linerate_lab::schedule::{self, CellState, Progress};
 use linerate_measure::matrix::Cell;
 use linerate_measure::{Role, Run};
 use linerate_results::{CellStatus, RecordedCell, RunId, Store, StoreError, Writer};
 
+use super::recorder::Ended;
 use super::{Begun, Failure};
 
 /// Takes a run up again.
@@ -19,7 +21,7 @@ pub(super) fn resume(
 ) -> Result<Begun, Failure> {
     let store = Store::open_to_read(path)?;
     let row = store.find(word)?;
-    let (run, resumed) = writer.resume_run(&row.run)?;
+    let (run, resumed) = writer.resume_run(&row.run, hash)?;
     if resumed.plan_hash != hash {
         return Err(Failure::usage(format!(
             "the run {} was begun with another plan: give the plan that it was begun with, and its \
@@ -29,8 +31,8 @@ pub(super) fn resume(
     }
     let mut progress = Progress::new([]);
     progress.cells = resumed.cells.iter().map(state_of).collect();
-    observe(&store, run, &resumed.cells, &mut progress)?;
-    Ok(Begun { run, name: row.run, progress })
+    let ends = observe(&store, run, &resumed.cells, &mut progress)?;
+    Ok(Begun { run, name: row.run, progress, ends })
 }
 
 fn state_of(recorded: &RecordedCell) -> CellState {
@@ -42,17 +44,17 @@ fn cell_of(recorded: &RecordedCell) -> Cell {
     Cell { iteration: recorded.iteration, sample: recorded.sample.saturating_sub(1) }
 }
 
-/// Tells the judge what the cells came to that have their end.
+/// Tells the judge what the cells came to that have their end, and says how each stands.
 fn observe(
     store: &Store,
     run: RunId,
     cells: &[RecordedCell],
     progress: &mut Progress,
-) -> Result<(), StoreError> {
+) -> Result<BTreeMap<u32, Ended>, StoreError> {
     let details = store.details(run)?;
     let samples = details.iterations.iter().flat_map(|iteration| &iteration.samples);
-    let doubted: Vec<u32> =
-        samples.filter(|sample| !sample.reason.is_empty()).map(|one| one.position).collect();
+    let reasons: BTreeMap<u32, String> =
+        samples.map(|sample| (sample.position, sample.reason.clone())).collect();
     let mut figures: Vec<Observed> = vec![Observed::default(); cells.len()];
     store.each_document(run, |document| {
         let place = cells.iter().position(|cell| cell.position == document.position);
@@ -68,11 +70,20 @@ fn observe(
         }
         Ok::<_, StoreError>(())
     })?;
+    let mut ends = BTreeMap::new();
     for (recorded, mut observed) in cells.iter().zip(figures) {
-        if state_of(recorded).is_over {
-            observed.is_trusted = !doubted.contains(&recorded.position);
-            progress.judge.observe(cell_of(recorded), observed);
+        if !state_of(recorded).is_over {
+            continue;
         }
+        let reason = reasons.get(&recorded.position).cloned().unwrap_or_default();
+        let status = match (recorded.status, reason.is_empty()) {
+            (CellStatus::Failed, _) => schedule::CellStatus::Failed,
+            (_, true) => schedule::CellStatus::Done,
+            (_, false) => schedule::CellStatus::Untrusted,
+        };
+        observed.is_trusted = reason.is_empty();
+        progress.judge.observe(cell_of(recorded), observed);
+        ends.insert(recorded.position, Ended { status, reason });
     }
-    Ok(())
+    Ok(ends)
 }
