@@ -161,6 +161,12 @@ fn a_run_goes_on_where_its_controller_died() {
     let held = other.resume_run(&name, "abc").unwrap_err();
     assert!(held.to_string().contains(&format!("process {}", std::process::id())), "{held}");
     drop(writer);
+    let (_, refused) = other.resume_run(&name, "of another plan").unwrap();
+    assert!(refused.cells.is_empty());
+    let store = Store::open_to_read(&path).unwrap();
+    assert_eq!(store.cells(run).unwrap()[1].status, CellStatus::Running, "nothing was changed");
+    drop(other);
+    let other = Writer::open(&path).unwrap();
     let (again, resumed) = other.resume_run(&name, "abc").unwrap();
     assert_eq!((again, resumed.seed, resumed.plan_hash.as_str()), (run, Some(u64::MAX), "abc"));
     let states: Vec<_> = resumed.cells.iter().map(|cell| (cell.status, cell.attempts)).collect();

@@ -203,11 +203,9 @@ fn a_lost_host_stops_the_run_or_its_pairs() {
     });
     let last = last.unwrap();
     assert_eq!(last.documents.len(), 1, "the other pair went on");
-    assert!(
-        last.notes.iter().any(|note| note.starts_with("pair 2 is left out")),
-        "{:?}",
-        last.notes
-    );
+    // Sums of one pair are no samples of two.
+    assert_eq!(last.status, CellStatus::Untrusted);
+    assert!(last.reason.starts_with("pair 2 is left out"), "{}", last.reason);
 }
 
 #[test]
@@ -235,6 +233,22 @@ fn a_threshold_aborts_at_its_first_failure() {
     let judged = progress.judge.verdicts(&plan);
     assert_eq!(judged.len(), 1);
     assert_eq!(crate::judge::worst(&judged), linerate_measure::threshold::Verdict::Fail);
+}
+
+#[test]
+fn a_bound_by_an_axis_is_each_pairs() {
+    let mut plan = plan(1, 1, &[("a", "b"), ("c", "d")]);
+    plan.points[0].iteration.settings[0].value = "1".to_owned();
+    // Each pair has 1 bit per second.
+    let threshold = |text| Threshold::parse(text).unwrap();
+    plan.points[0].thresholds =
+        vec![threshold("goodput_bps >= 0.9 * number"), threshold("goodput_bps >= 1.1 * number")];
+    let mut progress = progress_of(&plan);
+    carry_out(&plan, &mut progress, &mut StandFleet::new(4));
+    let judged = progress.judge.verdicts(&plan);
+    let verdicts: Vec<_> = judged.iter().map(|one| one.judgement.verdict).collect();
+    use linerate_measure::threshold::Verdict::{Fail, Pass};
+    assert_eq!(verdicts, [Pass, Fail]);
 }
 
 #[test]

@@ -41,6 +41,8 @@ struct Took {
     amid: Vec<Duration>,
     /// Of a server that isn't, each beside one of the others: what the machine itself makes of it.
     beside: Vec<Duration>,
+    /// Why others failed.
+    failed: Vec<String>,
 }
 
 impl Took {
@@ -57,9 +59,8 @@ impl Took {
     }
 }
 
-/// What tests take from this address while it goes on; every one must succeed. (One from a flood's own address may be
-/// pushed out before it is greeted: SECURITY.md, "What a flood can still do". It tries again.)
-#[track_caller]
+/// What tests take from this address while it goes on. (One from a flood's own address may be pushed out before it is
+/// greeted: SECURITY.md, "What a flood can still do". It tries again.)
 fn small_tests(
     server: &Server,
     quiet: &Server,
@@ -79,10 +80,9 @@ fn small_tests(
         server.records();
         quiet.records();
     }
-    assert!(failed.is_empty(), "from {home}, beside {}: {failed:?}", amid.len());
     amid.sort();
     beside.sort();
-    let took = Took { amid, beside };
+    let took = Took { amid, beside, failed };
     eprintln!("{home}: {} tests, {took}", took.amid.len());
     took
 }
@@ -114,6 +114,7 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
             let (server, quiet, comes) = (&server, &quiet, &comes);
             scope.spawn(move || {
                 let took = small_tests(server, quiet, home, || comes.load(Ordering::Relaxed));
+                assert!(took.failed.is_empty(), "{home}: {:?}", took.failed);
                 assert!(took.most() < took.most_beside() + DELAY, "{home}: {took}");
                 assert!(Held::by(server.pid()).descriptors < idle.descriptors + 600);
             });
@@ -236,6 +237,11 @@ fn an_endless_flood_pushes_no_client_out() {
             // The kernel drops the SYN of a client whose server has no processor: it is sent again after a second.
             let starved = Duration::from_secs_f64(delays.total_s().min(1.0));
             for (home, took) in HOMES.into_iter().zip(amid) {
+                // A server that waits for processors greets its clients late: those of the flood's own address, five
+                // times in a row.
+                let may_fail = home == HOMES[0] && starved == Duration::from_secs(1);
+                let failed = &took.failed;
+                assert!(failed.is_empty() || (may_fail && failed.len() == 1), "{home}: {failed:?}");
                 // One that was pushed out begins again, up to four times.
                 let delayed = if home == HOMES[0] { AGAIN + DELAY } else { DELAY };
                 let (quartile, most) = (took.quartile(), took.most());

@@ -56,6 +56,17 @@ fn rates_are_per_second_and_begin_where_the_interval_before_ends() {
 }
 
 #[test]
+fn times_by_another_clock_are_moved_at_both_ends() {
+    let run = run_of(vec![sample(Role::Client, 1, 1), sample(Role::Server, 1, 1)]);
+    let (own, moved) = (series_of(&run, &[]), series_by_clock(&run, &[], 5_000_000_000));
+    for (own, moved) in own.timelines.iter().zip(&moved.timelines) {
+        let (own, moved) = (own.range().unwrap(), moved.range().unwrap());
+        assert_eq!((moved.begin_ms, moved.end_ms), (own.begin_ms - 5000, own.end_ms - 5000));
+    }
+    assert_eq!(moved.period.unwrap().begin_ms, own.period.unwrap().begin_ms - 5000);
+}
+
+#[test]
 fn the_other_ends_times_are_moved_by_the_clocks_offset() {
     let mut run = run_of(vec![sample(Role::Client, 0, 1), sample(Role::Server, 0, 1)]);
     let offset = linerate_measure::run::ClockOffset { offset_ns: 3_000_000_000, bound_ns: 1 };
