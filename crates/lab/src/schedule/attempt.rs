@@ -408,17 +408,7 @@ impl Attempt {
                 None => {}
             }
         }
-        // What a server wrote adds series; the client's document has the result.
-        for program in self.programs.iter_mut().filter(|one| one.role == Role::Server) {
-            let host = conductor.hosts.name(program.host).to_owned();
-            let (pair, role) = (program.pair, program.role);
-            let of_client = documents.iter().find(|document: &&Document| document.pair == pair);
-            let run_id = of_client.map(|document| document.run.run_id.clone());
-            let runs = program.earlier.drain(..).map(Box::new).chain(program.run.take());
-            let same = runs.into_iter().find(|run| Some(&run.run_id) == run_id.as_ref());
-            let ahead_ns = conductor.hosts.offset_ns(program.host);
-            documents.extend(same.map(|run| Document { pair, host, ahead_ns, role, run }));
-        }
+        self.add_documents_of_servers(conductor, &mut documents);
         let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns).min();
         let (skew, doubt) = judge_skew(&started, self.start_ns, interval_ns, &mut self.notes);
         reasons.extend(doubt);
@@ -440,6 +430,24 @@ impl Attempt {
             skew,
             documents,
             notes: self.notes,
+        }
+    }
+
+    /// What a server wrote adds series; the client's document has the result.
+    fn add_documents_of_servers(
+        &mut self,
+        conductor: &Conductor<'_>,
+        documents: &mut Vec<Document>,
+    ) {
+        for program in self.programs.iter_mut().filter(|one| one.role == Role::Server) {
+            let host = conductor.hosts.name(program.host).to_owned();
+            let (pair, role) = (program.pair, program.role);
+            let of_client = documents.iter().find(|document: &&Document| document.pair == pair);
+            let run_id = of_client.map(|document| document.run.run_id.clone());
+            let runs = program.earlier.drain(..).map(Box::new).chain(program.run.take());
+            let same = runs.into_iter().find(|run| Some(&run.run_id) == run_id.as_ref());
+            let ahead_ns = conductor.hosts.offset_ns(program.host);
+            documents.extend(same.map(|run| Document { pair, host, ahead_ns, role, run }));
         }
     }
 }
