@@ -120,6 +120,13 @@ impl Comparison {
         if pairs.len() < pairs_asked {
             reasons.push(format!("{} of {pairs_asked} pairs are complete", pairs.len()));
         }
+        // A ratio with 0 has no logarithm.
+        reasons.extend(metrics.iter().filter_map(|metric| {
+            let is_zero = |figures: &Figures| figures.get(&metric.name) == Some(&0.0);
+            let zeros = pairs.iter().filter(|pair| pair.iter().any(is_zero)).count();
+            let (name, all) = (&metric.name, pairs.len());
+            (zeros > 0).then(|| format!("{name} is 0 in {zeros} of {all} pairs, which don't count"))
+        }));
         reasons.extend(untrusted(&runs));
         let drift =
             metrics.first().and_then(|first| drift_of(&first.name, &values_of(&runs, &first.name)));

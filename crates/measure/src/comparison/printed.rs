@@ -56,7 +56,7 @@ fn figure(metric: Metric, value: f64) -> (String, f64) {
     (metric.name.to_owned(), value)
 }
 
-/// What receivers counted; of UDP before 3.17 what the server's report says.
+/// What receivers counted. UDP before 3.17 has no such rate: `sum` has what was sent, and how much of it was lost.
 fn of_iperf3(printed: &str) -> Result<Figures, String> {
     let document: Value = serde_json::from_str(printed)
         .map_err(|error| format!("iperf3 printed no JSON document: {error}"))?;
@@ -65,8 +65,15 @@ fn of_iperf3(printed: &str) -> Result<Figures, String> {
     }
     let end = &document["end"];
     let rate = |name: &str| end[name]["bits_per_second"].as_f64();
-    let up = rate("sum_received").or_else(|| rate("sum"));
-    let sum_bps = up.map(|bps| bps + rate("sum_received_bidir_reverse").unwrap_or(0.0));
+    let arrived = |received: &str, sum: &str| {
+        rate(received).or_else(|| {
+            let count = |name: &str| end[sum][name].as_f64();
+            let packets = count("packets").filter(|packets| *packets > 0.0)?;
+            Some(rate(sum)? * (1.0 - count("lost_packets")?.clamp(0.0, packets) / packets))
+        })
+    };
+    let down = arrived("sum_received_bidir_reverse", "sum_bidir_reverse").unwrap_or(0.0);
+    let sum_bps = arrived("sum_received", "sum").map(|bps| bps + down);
     Ok(sum_bps.map(|bps| figure(GOODPUT, bps)).into_iter().collect())
 }
 
@@ -152,8 +159,11 @@ mod tests {
     fn iperf3_s_document_is_read() {
         let tcp = r#"{"start":{},"end":{"sum_sent":{"bits_per_second":9e9},"sum_received":{"bits_per_second":8e9}}}"#;
         assert_eq!(figures(PrintedBy::Iperf3, tcp), one("goodput_bps", 8e9));
-        let udp = r#"{"end":{"sum":{"bits_per_second":1048576.5}}}"#;
-        assert_eq!(figures(PrintedBy::Iperf3, udp), one("goodput_bps", 1_048_576.5));
+        // What was sent, of which a quarter was lost.
+        let udp = r#"{"end":{"sum":{"bits_per_second":2e6,"packets":100,"lost_packets":25}}}"#;
+        assert_eq!(figures(PrintedBy::Iperf3, udp), one("goodput_bps", 1.5e6));
+        let untold = r#"{"end":{"sum":{"bits_per_second":2e6}}}"#;
+        assert!(PrintedBy::Iperf3.figures(untold).is_err(), "nobody says what arrived");
         let both = r#"{"end":{"sum_received":{"bits_per_second":1.0},"sum_received_bidir_reverse":{"bits_per_second":2.0}}}"#;
         assert_eq!(figures(PrintedBy::Iperf3, both), one("goodput_bps", 3.0));
         let failed =

@@ -162,6 +162,12 @@ fn the_document_says_how_far_it_can_be_trusted() {
     let unjudged = of(&["p99 > 3%"], paired(8, 1.0), false);
     assert_eq!((unjudged.status.verdict, unjudged.status.exit_code), (Trust::Doubtful, 6));
     assert_eq!(unjudged.status.reasons, ["p99 > 3% can't be judged: the figure has no interval"]);
+    let mut stalled = paired(8, 1.0);
+    stalled[0].figures.values_mut().for_each(|value| *value = 0.0);
+    stalled[0].figures.insert("another".to_owned(), 1.0);
+    let stalled = of(&[], stalled, false);
+    assert_eq!(stalled.status.verdict, Trust::Doubtful);
+    assert_eq!(stalled.status.reasons, ["goodput_bps is 0 in 1 of 8 pairs, which don't count"]);
     let none = of(&[], vec![run(Side::A, 1, 0.0)], false);
     assert_eq!((none.status.verdict, none.status.exit_code), (Trust::Invalid, 1));
     assert_eq!(of(&[], paired(3, 1.0), true).status.exit_code, 130);

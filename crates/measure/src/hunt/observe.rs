@@ -34,7 +34,9 @@ pub fn observe(workload: &Workload, sample: &Sample) -> Option<Observation> {
             bad,
         });
     };
-    let sent = sample.sent.map_or(0, |sent| sent.bytes / u64::from(request_bytes.max(1)));
+    // To the nearest: part of a request may be sent in one interval and the rest in the next.
+    let request_bytes = u64::from(request_bytes.max(1));
+    let sent = sample.sent.map_or(0, |sent| (sent.bytes + request_bytes / 2) / request_bytes);
     (sample.role == Role::Client).then_some(Observation::Sent { from_ns, to_ns, items: sent })
 }
 

@@ -57,7 +57,9 @@ impl Client {
         }
         let Some(first) = words.first().cloned() else { return Err("it is empty".to_owned()) };
         if MEASURING.contains(&first.as_str()) {
-            words.push("--json".to_owned());
+            if !words.iter().any(|word| word == "--json") {
+                words.push("--json".to_owned());
+            }
             return Ok(Self { program: this, words, printed_by: None });
         }
         let name = Path::new(&first).file_name().and_then(|name| name.to_str()).unwrap_or_default();
