@@ -47,6 +47,23 @@ fn a_program_that_is_missing_ends_with_127_and_a_sentence() {
 }
 
 #[test]
+fn what_a_childs_own_children_print_does_not_delay_its_end() {
+    let place = Place::new();
+    let mut watched = Watched::open(&[place.local("a")]);
+    watched.await_opened(0);
+    let script = "yes & exit 3".to_owned();
+    let task = watched.session.start(
+        0,
+        StartTask {
+            program: Some("/bin/sh".to_owned()),
+            argv: vec!["-c".to_owned(), script],
+            ..StartTask::default()
+        },
+    );
+    assert_eq!(watched.await_ended(task).code, Some(3));
+}
+
+#[test]
 fn a_child_that_heeds_no_sigterm_is_killed_with_its_own_children() {
     let place = Place::new();
     let mut watched = Watched::open(&[place.local("a")]);

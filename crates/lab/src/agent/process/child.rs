@@ -20,6 +20,9 @@ use crate::host::{Lines, Taken};
 /// The most input that a child has not taken, bytes; what comes above it is left out.
 const MAX_INPUT: usize = 4 << 20;
 
+/// Reads of a pipe whose child has ended: by default a pipe holds as much as one read takes.
+const MOST_LAST_READS: usize = 64;
+
 /// The unit of processor times in /proc, nanoseconds (USER_HZ is 100 on all architectures that Rust's Linux runs on).
 const TICK_NS: u64 = 10_000_000;
 
@@ -166,10 +169,16 @@ impl Child {
         self.stderr.read(task, agent);
     }
 
-    /// Passes all on that a child has printed that has ended. Others may hold the pipe's other end for ever.
+    /// Passes all on that a child has printed that has ended. Others of its group may hold the pipe's other end, and
+    /// write to it, for ever: they are ended first, and one that has left the group gets no more than a pipe holds.
     pub(super) fn read_all(&mut self, task: u32, agent: &mut Agent) {
+        self.signal(Signal::KILL);
         for output in [&mut self.stdout, &mut self.stderr] {
-            while output.read(task, agent) {}
+            for _ in 0..MOST_LAST_READS {
+                if !output.read(task, agent) {
+                    break;
+                }
+            }
             output.finish(task, agent);
         }
     }
