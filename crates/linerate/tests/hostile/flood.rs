@@ -113,9 +113,12 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
         for home in HOMES {
             let (server, quiet, comes) = (&server, &quiet, &comes);
             scope.spawn(move || {
+                let mut delays = RunDelays::since_now(server.pid());
                 let took = small_tests(server, quiet, home, || comes.load(Ordering::Relaxed));
+                delays.look(server.pid());
                 assert!(took.failed.is_empty(), "{home}: {:?}", took.failed);
-                assert!(took.most() < took.most_beside() + DELAY, "{home}: {took}");
+                let most = took.most_beside() + DELAY + lost_syn(&delays);
+                assert!(took.most() < most, "{home}: {took}");
                 assert!(Held::by(server.pid()).descriptors < idle.descriptors + 600);
             });
         }
@@ -136,6 +139,12 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
     assert_idle(&server, idle, Duration::from_secs(10));
     drop(kept);
     assert!(!server.stderr().contains("panicked"), "{}", server.stderr());
+}
+
+/// How much later a client may come to its end whose server waited so long for processors. The kernel drops its SYN where
+/// the backlog is full, and it is sent again after a second.
+fn lost_syn(delays: &RunDelays) -> Duration {
+    Duration::from_secs_f64(delays.total_s().min(1.0))
 }
 
 /// Opens the idle connections, one after the other.
@@ -234,8 +243,7 @@ fn an_endless_flood_pushes_no_client_out() {
             let per_second = count as f64 / began.elapsed().as_secs_f64();
             eprintln!("{} bytes each, {per_second:.0} connections/s", said.len());
             delays.look(server.pid());
-            // The kernel drops the SYN of a client whose server has no processor: it is sent again after a second.
-            let starved = Duration::from_secs_f64(delays.total_s().min(1.0));
+            let starved = lost_syn(&delays);
             for (home, took) in HOMES.into_iter().zip(amid) {
                 // A server that waits for processors greets its clients late: those of the flood's own address, five
                 // times in a row.
