@@ -63,10 +63,14 @@ fn tcp_info_agrees_with_ss() {
         network.limit_rate("50mbit", "20ms");
         let server = Server::start(network);
         let flags = ["stream", "--time", "6s", "--interval", "50ms", "--congestion", "cubic"];
-        let client = server.start_client(&flags);
-        let seen = watch(network, &client);
-        let document = client.finish().document;
-        assert!(seen.len() > 20, "ss was asked {} times", seen.len());
+        // Where ss has no processor for long there is little to compare.
+        let watched = (0..6).find_map(|_| {
+            let client = server.start_client(&flags);
+            let seen = watch(network, &client);
+            let document = client.finish().document;
+            (seen.len() > 20).then_some((seen, document))
+        });
+        let (seen, document) = watched.expect("ss is asked 20 times in one test of six");
         let theirs: Vec<f64> = seen.iter().map(|seen| seen.rtt_us).collect();
         let ours = tcp_figures(&document, "rtt_us");
         assert_near("median round trip", median(&ours), median(&theirs), 0.15);
