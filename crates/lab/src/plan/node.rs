@@ -107,7 +107,10 @@ impl Fields {
     pub(super) fn new(place: &str, node: Node) -> Result<Self, PlanError> {
         match node {
             Node::Table(left) => Ok(Self { place: place.to_owned(), left, known: Vec::new() }),
-            _ => Err(PlanError::new(place, "is no table: write its fields by name")),
+            _ => {
+                let place = if place.is_empty() { "the plan" } else { place };
+                Err(PlanError::new(place, "is no table: write its fields by name"))
+            }
         }
     }
 
