@@ -116,6 +116,8 @@ impl Fields {
 
     /// Where a field stands.
     pub(super) fn place_of(&self, name: &str) -> String {
+        // TOML and JSON allow a name without a letter.
+        let name = if name.is_empty() { "\"\"" } else { name };
         if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) }
     }
 
