@@ -18,6 +18,9 @@ use crate::document::Document;
 /// No client of these tests may take longer.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
+/// Of so many runs one at least has a receiver that is not late.
+const RUNS_AT_MOST: usize = 6;
+
 /// What a server says on standard error, in its home.
 const SERVER_STDERR: &str = "server.stderr";
 
@@ -133,9 +136,12 @@ impl Server {
         Client::start(self.home.path(), &words)
     }
 
-    /// A client run to its end.
+    /// A client run to its end. A receiver that a busy machine keeps waiting finds everything there at once: no rate can be
+    /// had of that, the run says so, and another is made.
     pub(crate) fn measure(&self, words: &str) -> Ended {
-        self.start_client(words).finish()
+        let mut runs = (0..RUNS_AT_MOST).map(|_| self.start_client(words).finish());
+        let last = runs.by_ref().find(|ended| !ended.receiver_was_late());
+        last.unwrap_or_else(|| panic!("`{words}`: the receiver was late in each of {RUNS_AT_MOST} runs"))
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -295,6 +301,12 @@ impl Drop for Client {
 }
 
 impl Ended {
+    /// Whether the figures aren't to be trusted since the receiver's time was too short for what was sent.
+    fn receiver_was_late(&self) -> bool {
+        self.exit_code == Some(6)
+            && (self.stdout.contains("s clock, and were sent within") || self.stdout.contains("and no time, so there"))
+    }
+
     /// Its document, which must be whole and say this exit code, with which it must have ended.
     #[track_caller]
     pub(crate) fn document(&self, exit_code: i32) -> Document {

@@ -1,5 +1,4 @@
-//! Many flows on few threads. A machine that gives them no processor for a while makes figures of so short a load
-//! untrustworthy: what its receiver has not read meanwhile arrives within less time than it was sent in.
+//! Many flows on few threads.
 
 use crate::ends::Server;
 
