@@ -78,7 +78,6 @@ pub(super) fn report(
         elapsed_ns: spans.all.length_ns().unwrap_or(0),
         cpu: Some(cpu),
         waiting: Some(waiting),
-        disturbance: None,
         machine_cpu,
         latency_hdr: render_histogram(&latencies.total),
         service_hdr: latencies.service.as_ref().and_then(render_histogram),
@@ -89,7 +88,7 @@ pub(super) fn report(
         handshakes,
         errors,
         notes,
-        extension: None,
+        ..EndReport::nothing(load.role)
     }
 }
 

@@ -51,8 +51,6 @@ pub(crate) use shards::RECEIVE_BYTES;
 pub use shards::client_threads;
 pub(crate) use spread::{Spread, is_apart, most_quic_sockets, quic_sockets, spread};
 
-use watch::Watch;
-
 /// Flows that are looked at often; of a load that has more, silence is not known.
 const MOST_WATCHED_FLOWS: usize = 256;
 /// How often a load that is ending is looked at, and how much longer that is for each flow: a look
@@ -106,7 +104,6 @@ pub(crate) struct Load {
     drain_ns: Option<u64>,
     /// Tells that a load stands still that would never be stopped.
     standstill: Option<Standstill>,
-    watch: Watch,
     notes: Vec<String>,
 }
 
@@ -209,7 +206,6 @@ impl Load {
             peer_is_done: false,
             drain_ns: None,
             standstill: None,
-            watch: Watch::default(),
             notes: Vec::new(),
         };
         load.spawn_shards(spread, cpus, waker, connections)?;
@@ -264,7 +260,7 @@ impl Load {
         self.meter.open(now_ns, self.workload.interval_ns, warming);
         self.standstill = self.watch_for_standstill(now_ns);
         let receives = self.receives_stream() && self.flows.len() <= MOST_WATCHED_FLOWS;
-        self.watch.open(now_ns, receives, &self.shards);
+        self.meter.watch.open(now_ns, receives, &self.shards);
         let phase = if warming { Phase::WarmUp } else { Phase::Measure };
         if let Some(ends_ns) = self.planned_end_ns() {
             self.phase.plan_end(ends_ns);
@@ -290,7 +286,7 @@ impl Load {
             // it reads.
             self.advance_to(Phase::Measure, now_ns);
             sample = self.meter.end_warm_up(now_ns, &self.flows, &self.shards);
-            self.watch.begin_measuring(now_ns, &self.shards);
+            self.meter.watch.begin_measuring(now_ns, &self.shards);
         } else if self.meter.is_due(now_ns) && !self.all_ended() {
             // Where all have ended, what is left of the interval is the last sample's.
             sample = self.meter.take_sample(now_ns, &self.flows, &self.shards);
@@ -310,11 +306,11 @@ impl Load {
     /// Looks whether the conductor is late, and whether something comes.
     fn look_for_disturbance(&mut self, now_ns: u64) {
         if self.phase.current() >= Phase::Stop || self.all_ended() {
-            return self.watch.end();
+            return self.meter.watch.end();
         }
-        if self.watch.is_due(now_ns) {
+        if self.meter.watch.is_due(now_ns) {
             let flows = &self.flows;
-            self.watch.look(now_ns, || {
+            self.meter.watch.look(now_ns, || {
                 let received = flows.iter().flatten().map(|flow| flow.tally.received_bytes.value());
                 received.fold(0, u64::wrapping_add)
             });
@@ -337,7 +333,7 @@ impl Load {
 
     /// The server serves so many other tests at the same time.
     pub(crate) fn handle_other_tests(&mut self, others: u32) {
-        self.watch.other_tests = Some(self.watch.other_tests.unwrap_or(0).max(others));
+        self.meter.watch.other_tests = Some(self.meter.watch.other_tests.unwrap_or(0).max(others));
     }
 
     /// When the load's time is up; `None` where it doesn't end by time, or hasn't begun.
@@ -355,7 +351,7 @@ impl Load {
             return Some(self.next_look_ns.max(now_ns));
         }
         let mut next_ns = self.meter.next_due();
-        next_ns = next_ns.min(self.watch.next_due(now_ns).unwrap_or(u64::MAX));
+        next_ns = next_ns.min(self.meter.watch.next_due(now_ns).unwrap_or(u64::MAX));
         if phase == Phase::WarmUp {
             next_ns = next_ns.min(opened_ns.saturating_add(self.workload.omit_ns));
         }
@@ -418,7 +414,7 @@ impl Load {
     /// What disturbed the measured part; `None` where there was none.
     fn disturbance(&self) -> Option<Box<Disturbance>> {
         let measured = self.meter.opened_ns().is_some() && !self.meter.measured_nothing();
-        measured.then(|| Box::new(self.watch.disturbance(&self.shards)))
+        measured.then(|| Box::new(self.meter.watch.disturbance(&self.shards)))
     }
 }
 
