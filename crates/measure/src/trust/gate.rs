@@ -11,9 +11,9 @@ use crate::summary::{Quantity, Summary, Unmet, others_share, steal_share};
 use crate::units::render_count;
 
 /// See the module.
-const SHORTEST_INVALID_NS: u64 = 5_000_000_000;
+const SHORTEST_INVALID_NS: u64 = 10_000_000_000;
 /// Standstills of such a share of the time make a run invalid.
-const STOOD_STILL: f64 = 0.1;
+const STOOD_STILL: f64 = 0.2;
 /// Gaps of such a share of the time do.
 const GAPS: f64 = 0.2;
 /// A gap is one where so many units were due in it.
