@@ -8,7 +8,7 @@ use crate::plan::{End, Kind, Transport, Workload};
 use crate::report::{EndReport, GAP_NS, LATE_NS, Standstills};
 use crate::sample::Role;
 use crate::summary::{Quantity, Summary, Unmet, others_share, steal_share};
-use crate::units::render_count;
+use crate::units::render_duration_ns;
 
 /// See the module.
 const SHORTEST_INVALID_NS: u64 = 10_000_000_000;
@@ -66,8 +66,8 @@ pub struct Judged<'a> {
 pub fn judge_run(judged: Judged<'_>) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for report in [judged.client, judged.server].into_iter().flatten() {
-        let other = [judged.client, judged.server].into_iter().flatten();
-        let other = other.into_iter().find(|other| other.role != report.role);
+        let mut ends = [judged.client, judged.server].into_iter().flatten();
+        let other = ends.find(|other| other.role != report.role);
         judged.add_standstills(report, &mut reasons);
         judged.add_gaps(report, &mut reasons);
         judged.add_processor(report, other, &mut reasons);
@@ -144,9 +144,23 @@ impl Judged<'_> {
         });
     }
 
-    /// Whether a stream had several units to send in such a time.
+    /// Whether a stream had several units to send in such a time, or several responses were due. A response that is
+    /// lost is waited for, and counted.
     fn is_due_within(&self, time_ns: u64) -> bool {
-        let Kind::Stream { send_bytes, .. } = self.workload.kind else { return false };
+        let send_bytes = match self.workload.kind {
+            Kind::Stream { send_bytes, .. } => send_bytes,
+            Kind::Connect { .. } => return false,
+            Kind::Rr { .. } if self.summary.transactions_lost.is_some_and(|lost| lost > 0) => {
+                return false;
+            }
+            Kind::Rr { schedule: Some(schedule), .. } => {
+                return schedule.per_s * seconds(time_ns) >= UNITS_DUE;
+            }
+            Kind::Rr { .. } => {
+                let mean_ns = self.summary.latency_ns.map(|latency| latency.mean);
+                return mean_ns.is_some_and(|mean_ns| time_ns as f64 >= UNITS_DUE * mean_ns);
+            }
+        };
         let unit_bytes = match self.workload.frame_datagrams() {
             Some((datagrams, bytes)) => datagrams as f64 * f64::from(bytes),
             None => f64::from(send_bytes),
@@ -351,9 +365,9 @@ impl Judged<'_> {
                 (ReasonCode::WaitInLatency, None),
                 (part, WAIT_IN_LATENCY),
                 format!(
-                    "waits for a processor come to {} ns a transaction, and the mean latency is {} ns",
-                    render_count(each_ns),
-                    render_count(latency.mean)
+                    "waits for a processor come to {} a transaction, and the mean latency is {}",
+                    render_duration_ns(each_ns as u64),
+                    render_duration_ns(latency.mean as u64)
                 ),
                 "stop the other programs, or give the load processors of its own",
             )
