@@ -5,9 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Direction;
 
+mod advice;
+mod find;
+mod rules;
+mod seen;
+
+pub use find::{Limits, Measured, find_limits};
+
 /// Where data stood and waited. From the sender's program to the receiver's, a transfer is a chain of queues; the slow
 /// link is the one with a full queue before it and an empty one behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// The program that makes the data.
@@ -25,7 +34,9 @@ pub enum Place {
 }
 
 /// Why data waited there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The rate or the schedule that was asked for.
@@ -121,3 +132,6 @@ pub struct LimitEvidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand_receiver: Option<f64>,
 }
+
+#[cfg(test)]
+mod tests;

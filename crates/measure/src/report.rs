@@ -13,7 +13,7 @@ mod disturbance;
 mod unlisted;
 mod waiting;
 
-pub use disturbance::{Disturbance, GAP_NS, LATE_NS, Quota, Standstills, ThreadDemand};
+pub use disturbance::{Disturbance, GAP_NS, LATE_NS, OwnQueue, Quota, Standstills, ThreadDemand};
 pub use unlisted::{FirstWrong, FlowSum, Shares, Span, Unlisted};
 pub use waiting::Waiting;
 
@@ -204,6 +204,9 @@ pub struct FlowReport {
     /// What the kernel said of the connection at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpStatus>,
+    /// What stood in the socket's queues (TCP, TLS).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<SocketQueues>,
     /// What the QUIC connection said of its path at the flow's end. Packets are counted from the
     /// end of the warm-up on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,6 +227,18 @@ pub struct FlowReport {
     /// connection with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<u64>,
+}
+
+/// What stood in a TCP socket's queues in the measured part: the medians of looks every 50 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SocketQueues {
+    /// Bytes written and not sent yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notsent_bytes: Option<u64>,
+    /// Bytes that had come and were not read yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_queue_bytes: Option<u64>,
 }
 
 /// What checking every byte of a flow found.

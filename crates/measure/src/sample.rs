@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::{FlowSampleExtension, SampleExtension};
+use crate::limits::Cause;
 use crate::media::FrameCounts;
 
 /// The end that a figure comes from.
@@ -87,6 +88,9 @@ pub struct Sample {
     /// What it cost this end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSample>,
+    /// What limited what this end sent, as far as the interval alone tells: of the flow that stands for its direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Cause>,
     /// What only the run's dialect has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<SampleExtension>,
@@ -115,6 +119,7 @@ impl Sample {
             datagrams: None,
             flows: Vec::new(),
             cpu: None,
+            limit: None,
             extension: None,
         }
     }
@@ -186,6 +191,12 @@ pub struct TcpStatus {
     /// Times that reordering was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordering_seen: Option<u32>,
+    /// Bytes that this end has written and not sent yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notsent_bytes: Option<u32>,
+    /// Bytes that have come and this end has not read yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_queue_bytes: Option<u32>,
 }
 
 impl TcpStatus {

@@ -25,7 +25,7 @@ use linerate_measure::record::TestFigures;
 use linerate_measure::report::{Disturbance, EndReport};
 use linerate_measure::sample::{Role, Sample};
 use linerate_measure::step::{Step, flow_steps};
-use linerate_measure::{Direction, End, Kind, Workload};
+use linerate_measure::{Direction, End, Kind, Transport, Workload};
 use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
@@ -259,8 +259,12 @@ impl Load {
         let warming = self.workload.omit_ns > 0;
         self.meter.open(now_ns, self.workload.interval_ns, warming);
         self.standstill = self.watch_for_standstill(now_ns);
-        let receives = self.receives_stream() && self.flows.len() <= MOST_WATCHED_FLOWS;
+        let awaits = self.asks() && matches!(self.workload.kind, Kind::Rr { .. });
+        let receives = (self.receives_stream() || awaits) && self.flows.len() <= MOST_WATCHED_FLOWS;
         self.meter.watch.open(now_ns, receives, &self.shards);
+        if let Some(socket) = self.sending_socket() {
+            self.meter.watch.begin_own_queue(&socket);
+        }
         let phase = if warming { Phase::WarmUp } else { Phase::Measure };
         if let Some(ends_ns) = self.planned_end_ns() {
             self.phase.plan_end(ends_ns);
@@ -311,10 +315,38 @@ impl Load {
         if self.meter.watch.is_due(now_ns) {
             let flows = &self.flows;
             self.meter.watch.look(now_ns, || {
-                let received = flows.iter().flatten().map(|flow| flow.tally.received_bytes.value());
-                received.fold(0, u64::wrapping_add)
+                flows.iter().flatten().fold(0, |sum: u64, flow| {
+                    let tally = &flow.tally;
+                    let come = tally.received_bytes.value();
+                    sum.wrapping_add(come).wrapping_add(tally.transactions.value())
+                })
             });
+            if self.is_tcp_stream() {
+                for flow in self.flows.iter().flatten().take(Sample::MAX_FLOWS) {
+                    if let Some(socket) = &flow.socket {
+                        self.meter.watch.look_at_socket(flow.number, socket);
+                    }
+                }
+            }
         }
+    }
+
+    /// Whether bytes go in streams over TCP, with keys or not.
+    fn is_tcp_stream(&self) -> bool {
+        let over_tcp = matches!(self.workload.transport, Transport::Tcp | Transport::Tls);
+        over_tcp && self.workload.direction().is_some()
+    }
+
+    /// The socket of the first flow of a TCP stream that this end sends, where it is known here.
+    fn sending_socket(&self) -> Option<Arc<Socket>> {
+        let from_here = match self.role {
+            Role::Client => Direction::Up,
+            Role::Server => Direction::Down,
+        };
+        let way = self.workload.direction()?;
+        let sends = self.is_tcp_stream() && (way == from_here || way == Direction::Both);
+        let first = self.flows.iter().flatten().next().filter(|_| sends)?;
+        first.socket.clone()
     }
 
     /// Whether bytes of a stream come to this end.
@@ -408,13 +440,17 @@ impl Load {
         let ends = self.shards.drain(..).map(Shard::join).collect();
         let mut report = end::report(&self, &self.meter, machine, ends, now_ns);
         report.disturbance = disturbance;
+        for flow in &mut report.flows {
+            flow.queues = self.meter.watch.queues_of(flow.flow);
+        }
         (sample, report)
     }
 
     /// What disturbed the measured part; `None` where there was none.
     fn disturbance(&self) -> Option<Box<Disturbance>> {
         let measured = self.meter.opened_ns().is_some() && !self.meter.measured_nothing();
-        measured.then(|| Box::new(self.meter.watch.disturbance(&self.shards)))
+        let socket = self.sending_socket();
+        measured.then(|| Box::new(self.meter.watch.disturbance(&self.shards, socket.as_deref())))
     }
 }
 

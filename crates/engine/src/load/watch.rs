@@ -1,12 +1,17 @@
 //! Whether the conductor keeps its times, and what its machine did to the load meanwhile.
 
 use std::cell::Cell;
+use std::os::fd::AsFd;
 
-use linerate_measure::report::{Disturbance, GAP_NS, LATE_NS, Quota, Standstills, ThreadDemand};
+use linerate_measure::report::{
+    Disturbance, GAP_NS, LATE_NS, OwnQueue, Quota, SocketQueues, Standstills, ThreadDemand,
+};
+use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
 use crate::probe::quota;
 use crate::shard::Shard;
+use crate::socket::{own_queue, tcp_queues};
 
 /// The conductor wakes up at least so often, and looks.
 const LOOK_NS: u64 = 50 * MILLISECOND_NS;
@@ -19,11 +24,65 @@ pub(super) struct Watch {
     due_ns: Cell<u64>,
     lateness: Standstills,
     silence: Option<Silence>,
+    queues: Vec<Lengths>,
+    base_queue: Option<OwnQueue>,
     /// What each thread had used when the measured part began.
     base: Vec<ThreadDemand>,
     base_quota: Option<Quota>,
     /// The most other tests of this server at the same time.
     pub(super) other_tests: Option<u32>,
+}
+
+/// What stood in the queues of a flow's socket, look by look.
+#[derive(Clone, Debug)]
+struct Lengths {
+    flow: u32,
+    unsent: Vec<u32>,
+    unread: Vec<u32>,
+    /// Of so many looks one is kept; and those since the last one.
+    each: u32,
+    skipped: u32,
+}
+
+impl Lengths {
+    /// What is kept of a flow at most; then every second look is dropped.
+    const MOST: usize = 1024;
+
+    fn new(flow: u32) -> Self {
+        Self { flow, unsent: Vec::new(), unread: Vec::new(), each: 1, skipped: 0 }
+    }
+
+    fn record(&mut self, unsent: u32, unread: u32) {
+        self.skipped += 1;
+        if self.skipped < self.each {
+            return;
+        }
+        self.skipped = 0;
+        self.unsent.push(unsent);
+        self.unread.push(unread);
+        if self.unsent.len() >= Self::MOST {
+            for lengths in [&mut self.unsent, &mut self.unread] {
+                let mut number = 0;
+                lengths.retain(|_| {
+                    number += 1;
+                    number % 2 == 0
+                });
+            }
+            self.each *= 2;
+        }
+    }
+
+    fn medians(&self) -> SocketQueues {
+        let median = |lengths: &[u32]| {
+            let mut lengths = lengths.to_vec();
+            let middle = lengths.len() / 2;
+            (!lengths.is_empty()).then(|| u64::from(*lengths.select_nth_unstable(middle).1))
+        };
+        SocketQueues {
+            notsent_bytes: median(&self.unsent),
+            receive_queue_bytes: median(&self.unread),
+        }
+    }
 }
 
 /// Times in which nothing came.
@@ -36,7 +95,7 @@ struct Silence {
 }
 
 impl Watch {
-    /// The load begins. `receives` says whether bytes of a stream come to this end.
+    /// The load begins. `receives` says whether bytes of a stream, or responses, come to this end.
     pub(super) fn open(&mut self, now_ns: u64, receives: bool, shards: &[Shard]) {
         self.opened_ns = now_ns;
         self.silence = receives.then(Silence::default);
@@ -50,6 +109,32 @@ impl Watch {
         self.silence = self.silence.map(|_| Silence::default());
         self.base = shards.iter().map(|shard| shard.demand().unwrap_or_default()).collect();
         self.base_quota = quota();
+        self.queues.clear();
+    }
+
+    /// The first flow's socket, where this end sends a stream, as the measured part begins.
+    pub(super) fn begin_own_queue(&mut self, socket: &Socket) {
+        self.base_queue = own_queue(socket);
+    }
+
+    /// Looks at the queues of a flow's socket.
+    pub(super) fn look_at_socket(&mut self, flow: u32, socket: &Socket) {
+        let Some((unsent, unread)) = tcp_queues(socket.as_fd()) else { return };
+        let place = match self.queues.iter().position(|lengths| lengths.flow == flow) {
+            Some(place) => place,
+            None => {
+                self.queues.push(Lengths::new(flow));
+                self.queues.len() - 1
+            }
+        };
+        if let Some(lengths) = self.queues.get_mut(place) {
+            lengths.record(unsent, unread);
+        }
+    }
+
+    /// What stood in the queues of a flow's socket.
+    pub(super) fn queues_of(&self, flow: u32) -> Option<SocketQueues> {
+        self.queues.iter().find(|lengths| lengths.flow == flow).map(Lengths::medians)
     }
 
     /// The load is ending: nobody is late any more.
@@ -69,7 +154,7 @@ impl Watch {
         Some(due_ns.max(now_ns))
     }
 
-    /// Looks; so much has been received of a stream.
+    /// Looks; so much has been received.
     pub(super) fn look(&mut self, now_ns: u64, received_bytes: impl FnOnce() -> u64) {
         let late_ns = now_ns.saturating_sub(self.due_ns.get());
         let at_ns = now_ns.saturating_sub(self.opened_ns);
@@ -87,7 +172,7 @@ impl Watch {
     }
 
     /// What disturbed the measured part.
-    pub(super) fn disturbance(&self, shards: &[Shard]) -> Disturbance {
+    pub(super) fn disturbance(&self, shards: &[Shard], socket: Option<&Socket>) -> Disturbance {
         let bases = self.base.iter().copied().chain(std::iter::repeat(ThreadDemand::default()));
         let demands: Vec<ThreadDemand> = shards
             .iter()
@@ -102,6 +187,10 @@ impl Watch {
             wait_s: (!demands.is_empty()).then(|| demands.iter().map(|one| one.wait_s).sum()),
             busiest_thread: busiest,
             quota: now.zip(self.base_quota).map(|(now, base)| now.since(base)),
+            own_queue: self
+                .base_queue
+                .zip(socket.and_then(own_queue))
+                .map(|(base, now)| now.since(base)),
             other_tests: self.other_tests,
         }
     }
@@ -162,18 +251,36 @@ mod tests {
         for at_ms in (250..=600).step_by(50) {
             look(&mut watch, at_ms, 20);
         }
-        assert_eq!(watch.disturbance(&[]).silence.unwrap().longest_ns, 0, "it may be the end");
+        assert_eq!(
+            watch.disturbance(&[], None).silence.unwrap().longest_ns,
+            0,
+            "it may be the end"
+        );
         look(&mut watch, 650, 30);
-        let silence = watch.disturbance(&[]).silence.unwrap();
+        let silence = watch.disturbance(&[], None).silence.unwrap();
         assert_eq!(silence.longest_ns, 400 * MILLISECOND_NS);
         assert_eq!((silence.at_ns, silence.total_ns), (650 * MILLISECOND_NS, silence.longest_ns));
         // The conductor stood still, and nothing had come meanwhile: one look's time.
         look(&mut watch, 2_000, 30);
         look(&mut watch, 2_050, 40);
-        let disturbance = watch.disturbance(&[]);
+        let disturbance = watch.disturbance(&[], None);
         assert_eq!(disturbance.silence, Some(silence));
         assert_eq!(disturbance.lateness.unwrap().longest_ns, 1_300 * MILLISECOND_NS);
-        assert_eq!(opened(false).disturbance(&[]).silence, None);
+        assert_eq!(opened(false).disturbance(&[], None).silence, None);
+    }
+
+    #[test]
+    fn a_long_test_keeps_few_lengths_and_its_median() {
+        let mut lengths = Lengths::new(3);
+        assert_eq!(lengths.medians(), SocketQueues::default());
+        for look in 0..100_000 {
+            lengths.record(look, 7);
+        }
+        assert!(lengths.unsent.len() <= Lengths::MOST);
+        let medians = lengths.medians();
+        assert_eq!(medians.receive_queue_bytes, Some(7));
+        let unsent = medians.notsent_bytes.unwrap();
+        assert!((45_000..55_000).contains(&unsent), "{unsent}");
     }
 
     #[test]
@@ -182,7 +289,7 @@ mod tests {
         look(&mut watch, 900, 10);
         watch.begin_measuring(OPENED_NS + 1_000 * MILLISECOND_NS, &[]);
         look(&mut watch, 1_050, 20);
-        let disturbance = watch.disturbance(&[]);
+        let disturbance = watch.disturbance(&[], None);
         assert_eq!(disturbance.lateness, Some(Standstills::default()));
         assert_eq!(disturbance.silence, Some(Standstills::default()));
     }

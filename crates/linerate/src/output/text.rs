@@ -3,6 +3,7 @@
 
 mod figures;
 mod latencies;
+mod limits;
 mod several;
 
 use linerate_engine::event::Event;

@@ -28,6 +28,9 @@ pub struct Disturbance {
     /// The CPU quota of this end's control group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<Quota>,
+    /// What the queue of the network device towards the first flow's peer did with packets of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_queue: Option<OwnQueue>,
     /// Server: the most other tests that it served at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_tests: Option<u32>,
@@ -72,6 +75,25 @@ pub struct Quota {
     pub periods: u64,
     /// Part of them in which the quota was used up.
     pub throttled_periods: u64,
+}
+
+/// Counts of a network device's queueing disciplines (tc(8)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnQueue {
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Times that a packet was held back to keep to a rate.
+    pub overlimits: u64,
+}
+
+impl OwnQueue {
+    /// The counts since an earlier reading.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            dropped: self.dropped.saturating_sub(earlier.dropped),
+            overlimits: self.overlimits.saturating_sub(earlier.overlimits),
+        }
+    }
 }
 
 impl Quota {

@@ -2,6 +2,7 @@
 
 use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
+use crate::limits::{Measured, find_limits};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
@@ -102,8 +103,12 @@ impl Draft {
     /// A complete run that turns out to be invalid is untrustworthy. The exit code of a test of linerate's own says so;
     /// another dialect's stays its original's.
     pub fn into_run(mut self, outcome: Outcome, exit_code: u8, message: Option<String>) -> Run {
+        let mut summary =
+            summarize(&self.plan.workload, self.client.as_ref(), self.server.as_ref());
+        if matches!(outcome, Outcome::Complete | Outcome::Interrupted) {
+            self.add_limits(&mut summary);
+        }
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
-        let summary = summarize(&self.plan.workload, client, server);
         let unmet = self.unmet(outcome);
         let reasons = self.reasons(outcome, &summary, &unmet);
         let mut notes = std::mem::take(&mut self.notes);
@@ -136,6 +141,22 @@ impl Draft {
             earlier_iterations: self.earlier_iterations,
             hunt: None,
             status,
+        }
+    }
+
+    /// Finds what limited the run, and each interval.
+    fn add_limits(&mut self, summary: &mut Summary) {
+        let Some(client) = &self.client else { return };
+        let (server, samples) = (self.server.as_ref(), &self.samples[..]);
+        let workload = &self.plan.workload;
+        let found = find_limits(Measured { workload, client, server, samples, summary });
+        summary.limits = found.limits;
+        for (role, index, cause) in found.intervals {
+            let interval =
+                self.samples.iter_mut().find(|sample| (sample.role, sample.index) == (role, index));
+            if let Some(sample) = interval {
+                sample.limit = Some(cause);
+            }
         }
     }
 

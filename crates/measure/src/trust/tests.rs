@@ -136,6 +136,26 @@ fn a_gap_counts_from_300_ms_where_something_was_due() {
 }
 
 #[test]
+fn responses_that_were_due_and_did_not_come_are_a_gap() {
+    let mut draft = sound(Transport::Tcp, 10);
+    draft.plan.workload = Workload { end: draft.plan.workload.end, ..Workload::rr(Transport::Tcp) };
+    let mut histogram = crate::histogram::Histogram::new();
+    for _ in 0..10 {
+        histogram.record_ns(50_000_000);
+    }
+    let client = draft.client.as_mut().unwrap();
+    client.latency_hdr = Some(histogram.to_base64());
+    client.flows[0].transactions = Some(10);
+    let gap = |ms| Some(Standstills { longest_ns: ms * MS_NS, at_ns: SECOND_NS, total_ns: 0 });
+    disturbance(&mut draft.client).silence = gap(450);
+    assert!(status(&draft).reasons.is_empty(), "nine mean latencies");
+    disturbance(&mut draft.client).silence = gap(600);
+    assert_eq!((only(&draft).code, only(&draft).end), (ReasonCode::Gap, Some(Role::Client)));
+    draft.client.as_mut().unwrap().flows[0].transactions_lost = Some(1);
+    assert!(status(&draft).reasons.is_empty(), "it was waited for");
+}
+
+#[test]
 fn another_time_than_was_asked_for_is_told() {
     for (seconds, code, severity) in [
         (10.1, None, Severity::Doubtful),
@@ -299,6 +319,7 @@ proptest::proptest! {
             wait_s: Some(shares[2]),
             busiest_thread: Some(ThreadDemand { run_s: shares[3], wait_s: shares[4] }),
             quota: Some(Quota { periods: times[0], throttled_periods: times[1] }),
+            own_queue: None,
             other_tests: Some(times[2] as u32),
         };
         let status = finished(&draft).status;

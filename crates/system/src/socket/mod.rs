@@ -54,13 +54,13 @@ pub use packet::{
     LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
     route_mtu_bytes, send_packets,
 };
-pub use queues::Queues;
+pub use queues::{Queues, own_queue};
 pub use real_time::RealTime;
 pub use steering::share_packets;
 pub use table::own_table;
 pub use tcp_info::{
     TcpCounts, TcpFigures, tcp_bytes, tcp_counts, tcp_figures, tcp_is_retransmitting,
-    tcp_last_heard, tcp_movement, tcp_retransmissions, tcp_status,
+    tcp_last_heard, tcp_movement, tcp_queues, tcp_retransmissions, tcp_status,
 };
 pub use tun::open_tun;
 pub use usage::{ThreadUsage, thread_cpu_since, thread_usage};

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use linerate_measure::report::OwnQueue;
 use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -21,6 +22,7 @@ const ROUTE_TO: u16 = libc::RTA_DST;
 const ROUTE_THROUGH: u16 = libc::RTA_OIF;
 const DISCIPLINE_BYTES: usize = 20;
 const DISCIPLINE_KIND: u16 = 1;
+const DISCIPLINE_COUNTS: u16 = 3;
 
 /// Disciplines that hold nothing: none at all, and hooks for filters.
 const NO_QUEUES: [&str; 3] = ["noqueue", "clsact", "ingress"];
@@ -90,6 +92,33 @@ impl Queues {
     }
 }
 
+/// What the disciplines of the interface of a connected socket have counted so far, added up; `None` where the kernel
+/// doesn't tell, or none holds anything.
+pub fn own_queue(socket: &Socket) -> Option<OwnQueue> {
+    let interface = interface_of(socket).ok()?;
+    let answers = disciplines_of(interface).ok()?;
+    let mut sum: Option<OwnQueue> = None;
+    for discipline in &answers {
+        let kind = attribute(discipline, DISCIPLINE_BYTES, DISCIPLINE_KIND).map(name_of)?;
+        let counts = attribute(discipline, DISCIPLINE_BYTES, DISCIPLINE_COUNTS).and_then(counts);
+        if let Some(counts) = counts.filter(|_| !NO_QUEUES.contains(&kind.as_str())) {
+            let so_far = sum.get_or_insert_default();
+            so_far.dropped += counts.dropped;
+            so_far.overlimits += counts.overlimits;
+        }
+    }
+    sum
+}
+
+/// `struct tc_stats` (linux/pkt_sched.h): bytes, packets, then what was dropped and held back.
+fn counts(bytes: &[u8]) -> Option<OwnQueue> {
+    let count = |at: usize| {
+        let bytes = bytes.get(at..)?.first_chunk().copied()?;
+        Some(u64::from(u32::from_ne_bytes(bytes)))
+    };
+    Some(OwnQueue { dropped: count(12)?, overlimits: count(16)? })
+}
+
 /// The number of the interface that a connected socket sends through.
 fn interface_of(socket: &Socket) -> io::Result<u32> {
     let unknown = || io::Error::from(io::ErrorKind::NotFound);
@@ -123,11 +152,21 @@ fn route_to(peer: IpAddr) -> io::Result<u32> {
 
 /// The kinds of the disciplines of an interface.
 fn disciplines(interface: u32) -> io::Result<Vec<String>> {
-    let answers = ask(libc::RTM_GETQDISC, REQUEST | DUMP, &[0; DISCIPLINE_BYTES])?;
+    let answers = disciplines_of(interface)?;
+    let kinds = answers.iter().filter_map(|one| attribute(one, DISCIPLINE_BYTES, DISCIPLINE_KIND));
+    Ok(kinds.map(name_of).collect())
+}
+
+fn name_of(kind: &[u8]) -> String {
+    String::from_utf8_lossy(kind).trim_end_matches('\0').to_owned()
+}
+
+/// What the kernel tells of the disciplines of an interface.
+fn disciplines_of(interface: u32) -> io::Result<Vec<Vec<u8>>> {
+    let mut answers = ask(libc::RTM_GETQDISC, REQUEST | DUMP, &[0; DISCIPLINE_BYTES])?;
     // The kernel tells those of all interfaces; the number stands behind the family.
-    let of_interface = answers.iter().filter(|one| one.get(4..8) == Some(&interface.to_ne_bytes()));
-    let kinds = of_interface.filter_map(|one| attribute(one, DISCIPLINE_BYTES, DISCIPLINE_KIND));
-    Ok(kinds.map(|kind| String::from_utf8_lossy(kind).trim_end_matches('\0').to_owned()).collect())
+    answers.retain(|one| one.get(4..8) == Some(&interface.to_ne_bytes()[..]));
+    Ok(answers)
 }
 
 /// Asks the kernel; the bodies of its answers.
@@ -211,6 +250,15 @@ mod tests {
         assert_eq!(of(&["noqueue"]), (false, false));
         assert_eq!(of(&["mq", "fq_codel"]), (true, false));
         assert_eq!(of(&["htb", "pfifo", "tbf"]), (true, true));
+    }
+
+    #[test]
+    fn counts_read_as_the_kernel_writes_them() {
+        let mut bytes = vec![0; 36];
+        bytes[12..16].copy_from_slice(&7_u32.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&9_u32.to_ne_bytes());
+        assert_eq!(counts(&bytes), Some(OwnQueue { dropped: 7, overlimits: 9 }));
+        assert_eq!(counts(&bytes[..19]), None);
     }
 
     #[test]

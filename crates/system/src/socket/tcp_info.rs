@@ -165,5 +165,17 @@ pub fn tcp_status(socket: BorrowedFd<'_>) -> Option<TcpStatus> {
         sndbuf_limited_us: info.u64_at(184),
         snd_wnd_bytes: info.u32_at(228),
         reordering_seen: info.u32_at(220),
+        notsent_bytes: info.u32_at(144),
+        receive_queue_bytes: unread_bytes(socket),
     })
+}
+
+/// Bytes that a TCP socket has to send yet, and bytes that wait to be read from it.
+pub fn tcp_queues(socket: BorrowedFd<'_>) -> Option<(u32, u32)> {
+    Some((TcpInfo::read(socket)?.u32_at(144)?, unread_bytes(socket)?))
+}
+
+fn unread_bytes(socket: BorrowedFd<'_>) -> Option<u32> {
+    let bytes = rustix::io::ioctl_fionread(socket).ok()?;
+    Some(u32::try_from(bytes).unwrap_or(u32::MAX))
 }

@@ -6,6 +6,7 @@ use linerate_measure::units::{render_bytes, render_count, render_duration_ns, re
 use linerate_measure::{Run, Summary};
 
 use super::latencies::render_latencies;
+use super::limits::limit_lines;
 use super::{Style, render_number};
 
 /// A line for each figure that was measured.
@@ -17,6 +18,7 @@ pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String 
     lines.push_datagrams(summary);
     lines.push_frames(summary);
     lines.push_cost(summary);
+    lines.lines.extend(limit_lines(run));
     let mut text = lines.render(style);
     if summary.latency_ns.is_some() {
         text.push('\n');

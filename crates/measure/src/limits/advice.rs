@@ -1,0 +1,64 @@
+//! What to change, with a number.
+
+use super::Cause;
+use super::rules::Facts;
+use crate::units::{render_bytes, render_rate};
+
+/// Where no rate was asked for, the advice is for so many times the rate that was reached.
+const MORE: f64 = 2.0;
+
+/// The advice for a flow that sent at this rate.
+pub(super) fn advice(
+    cause: Cause,
+    facts: &Facts,
+    bps: f64,
+    asked_bps: Option<f64>,
+) -> Option<String> {
+    let evidence = &facts.evidence;
+    let wanted_bps = asked_bps.filter(|asked| *asked > bps).unwrap_or(bps * MORE);
+    let rtt_s = evidence.rtt_us.map(|us| f64::from(us) / 1e6);
+    let window = |what: &str| {
+        let bytes = (wanted_bps / 8.0 * rtt_s?) as u64;
+        let (bytes, rate) = (render_bytes(bytes.max(1)), render_rate(wanted_bps));
+        Some(format!("{what} of {bytes} carries {rate} at {}", rtt(evidence.rtt_us?)))
+    };
+    match cause {
+        Cause::SendBuffer => window("a send buffer"),
+        Cause::ReceiveWindow => window("a receive window"),
+        Cause::PathRate => {
+            let queued_s = rtt_s? - f64::from(evidence.min_rtt_us?) / 1e6;
+            let queued = (bps / 8.0 * queued_s.max(0.0)) as u64;
+            Some(format!("{} stand in a queue", render_bytes(queued)))
+        }
+        Cause::StartUp => {
+            let more = (facts.trend? - 1.0) * 100.0;
+            Some(format!(
+                "the rate still grew by {more:.0} % from the second to the last quarter: test for \
+                 several times as long, or leave out a warm-up"
+            ))
+        }
+        Cause::LocalCpu => processor(evidence.demand_sender?),
+        Cause::RemoteCpu => processor(evidence.demand_receiver?),
+        Cause::ReceiverSocket => {
+            let bytes = facts.receive_buffer_bytes?;
+            Some(format!("a receive buffer of more than {}", render_bytes(bytes)))
+        }
+        Cause::Loss => {
+            let percent = evidence.lost_ratio? * 100.0;
+            Some(format!(
+                "{percent:.2} % were lost: random, or at a shallow buffer or policer; a run at half of \
+                 the rate tells"
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn processor(demand: f64) -> Option<String> {
+    let percent = demand * 100.0;
+    Some(format!("a thread took {percent:.0} % of a processor: use more flows and threads"))
+}
+
+fn rtt(us: u32) -> String {
+    format!("{:.2} ms of round trip", f64::from(us) / 1e3)
+}

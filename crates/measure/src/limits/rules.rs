@@ -1,0 +1,238 @@
+//! The rules: the first that holds tells the place and the cause.
+//!
+//! The limits lie between what was measured of transfers whose limit was known: 290 over TCP, 150 over UDP and QUIC and
+//! of requests and responses.
+
+use super::{Cause, LimitEvidence, Place};
+
+/// A thread that ran and waited for a processor for such a share of the time had no time left.
+const DEMAND: f64 = 0.6;
+/// The same of datagrams and of QUIC, whose threads never block in the kernel for long.
+const DATAGRAM_DEMAND: f64 = 0.7;
+/// Bytes that stand unread in a receiver's socket; a quarter of its buffer where that is less.
+const UNREAD_BYTES: u64 = 128 << 10;
+/// A sender's socket with less than this has nothing more to send.
+const DRY_BYTES: u64 = 16 << 10;
+/// The share of the busy time that a buffer or window must have held up.
+const HELD: f64 = 0.2;
+/// A sender that was busy for less didn't send all the time.
+const BUSY: f64 = 0.9;
+const BARELY_BUSY: f64 = 0.85;
+/// The last quarter against the second.
+const TREND: f64 = 1.25;
+/// Segments sent again, or datagrams lost.
+const LOST: f64 = 0.0005;
+/// Round trips under load against the least.
+const QUEUEING: f64 = 1.25;
+/// The share of a window in flight.
+const IN_FLIGHT: f64 = 0.5;
+/// Datagrams lost or dropped: what counts, and what random loss seldom exceeds.
+const DATAGRAMS_LOST: f64 = 0.001;
+const MANY_DATAGRAMS_LOST: f64 = 0.05;
+/// The share of the time that lost or very long transactions must have taken.
+const STALLED: f64 = 0.3;
+/// Stalls of threads that used less than this of a processor are no matter of processors.
+const STALL_DEMAND: f64 = 0.45;
+/// Half of the transactions took no longer than this against the least, and at least so long: the path's delay.
+const EVEN: f64 = 1.2;
+const PATH_DELAY_NS: f64 = 1e6;
+
+/// What the rules look at beside the evidence.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) evidence: LimitEvidence,
+    /// Whether a rate or schedule was asked for and kept.
+    pub(super) keeps_rate: bool,
+    /// Whether one was asked for and missed by the sender.
+    pub(super) misses_rate: bool,
+    pub(super) receive_buffer_bytes: Option<u64>,
+    /// What was sent in the last quarter against the second.
+    pub(super) trend: Option<f64>,
+    /// Whether the sender's own device queue dropped or held back packets.
+    pub(super) local_queue: bool,
+}
+
+impl Facts {
+    fn sender(&self) -> (Place, Cause) {
+        match self.evidence.demand_sender.unwrap_or(0.0) >= DEMAND {
+            true => (Place::Sender, Cause::LocalCpu),
+            false => (Place::Sender, Cause::SenderIdle),
+        }
+    }
+
+    fn receiver(&self) -> (Place, Cause) {
+        match self.evidence.demand_receiver.unwrap_or(0.0) >= DEMAND {
+            true => (Place::Receiver, Cause::RemoteCpu),
+            false => (Place::Receiver, Cause::ReceiverIdle),
+        }
+    }
+
+    /// The end whose thread had less time left, where one had none.
+    fn processor(&self, least: f64) -> Option<(Place, Cause)> {
+        let sender = self.evidence.demand_sender.unwrap_or(0.0);
+        let receiver = self.evidence.demand_receiver.unwrap_or(0.0);
+        if sender.max(receiver) < least {
+            return None;
+        }
+        Some(match sender >= receiver {
+            true => (Place::Sender, Cause::LocalCpu),
+            false => (Place::Receiver, Cause::RemoteCpu),
+        })
+    }
+
+    fn queueing(&self) -> Option<f64> {
+        let (rtt, least) = (self.evidence.rtt_us?, self.evidence.min_rtt_us?);
+        Some(f64::from(rtt) / f64::from(least.max(1)))
+    }
+}
+
+/// A stream over TCP or TLS.
+pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
+    let evidence = &facts.evidence;
+    let busy = evidence.busy_ratio.unwrap_or(1.0);
+    let is_dry = evidence.notsent_bytes.is_some_and(|bytes| bytes < DRY_BYTES);
+    let unread = facts.receive_buffer_bytes.map_or(UNREAD_BYTES, |all| UNREAD_BYTES.min(all / 4));
+    let held = |share: Option<f64>| share.is_some_and(|share| share >= HELD);
+    if facts.keeps_rate && busy < BUSY {
+        return (Place::Sender, Cause::OwnPacing);
+    }
+    if evidence.receive_queue_bytes.is_some_and(|bytes| bytes > unread) {
+        let both = facts.processor(DEMAND).filter(|_| is_dry);
+        return both.unwrap_or(facts.receiver());
+    }
+    if held(evidence.sndbuf_limited_ratio) {
+        return (Place::SendBuffer, Cause::SendBuffer);
+    }
+    if held(evidence.rwnd_limited_ratio) {
+        return (Place::ReceiveWindow, Cause::ReceiveWindow);
+    }
+    if is_dry && busy < BUSY {
+        return facts.sender();
+    }
+    if facts.local_queue {
+        return (Place::LocalQueue, Cause::LocalQueue);
+    }
+    if busy < BARELY_BUSY {
+        return facts.sender();
+    }
+    let lost = evidence.lost_ratio.unwrap_or(0.0) > LOST;
+    if facts.trend.is_some_and(|trend| trend > TREND) && !lost {
+        return (Place::Path, Cause::StartUp);
+    }
+    if let Some(processor) = facts.processor(DEMAND) {
+        return processor;
+    }
+    path(facts, lost)
+}
+
+fn path(facts: &Facts, lost: bool) -> (Place, Cause) {
+    let cause = match facts.queueing() {
+        Some(queueing) if queueing >= QUEUEING => Cause::PathRate,
+        _ if lost => Cause::Loss,
+        _ => Cause::Path,
+    };
+    (Place::Path, cause)
+}
+
+/// A stream over QUIC.
+pub(super) fn quic(facts: &Facts, in_flight_ratio: Option<f64>) -> (Place, Cause) {
+    if facts.keeps_rate {
+        return (Place::Sender, Cause::OwnPacing);
+    }
+    if let Some(processor) = facts.processor(DATAGRAM_DEMAND) {
+        return processor;
+    }
+    match in_flight_ratio {
+        Some(ratio) if ratio > IN_FLIGHT => {
+            path(facts, facts.evidence.lost_ratio.unwrap_or(0.0) > LOST)
+        }
+        _ => facts.sender(),
+    }
+}
+
+/// What became of datagrams, as shares of those that were sent or refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DatagramShares {
+    pub(super) lost: f64,
+    pub(super) dropped_by_socket: f64,
+    pub(super) refused: f64,
+}
+
+/// A stream of datagrams.
+pub(super) fn datagrams(facts: &Facts, shares: DatagramShares) -> (Place, Cause) {
+    let demand = facts.evidence.demand_sender.unwrap_or(0.0);
+    let DatagramShares { lost, dropped_by_socket, refused } = shares;
+    match () {
+        () if facts.misses_rate && demand >= DATAGRAM_DEMAND => (Place::Sender, Cause::LocalCpu),
+        () if facts.misses_rate && refused <= DATAGRAMS_LOST => (Place::Sender, Cause::SenderIdle),
+        () if refused > DATAGRAMS_LOST => (Place::LocalQueue, Cause::LocalQueue),
+        () if lost > DATAGRAMS_LOST && dropped_by_socket * 2.0 > lost => {
+            (Place::Receiver, Cause::ReceiverSocket)
+        }
+        () if lost > MANY_DATAGRAMS_LOST => (Place::Path, Cause::PathRate),
+        () if lost > DATAGRAMS_LOST => (Place::Path, Cause::Loss),
+        () if facts.keeps_rate => (Place::Sender, Cause::OwnPacing),
+        () if demand >= DATAGRAM_DEMAND => (Place::Sender, Cause::LocalCpu),
+        // A call that sends waits for room in the socket's buffer, which the device empties.
+        () => (Place::LocalQueue, Cause::LocalQueue),
+    }
+}
+
+/// What became of requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Transactions {
+    /// The share of all flows' time in which a lost one was waited for.
+    pub(super) lost_share: f64,
+    /// The share that went to those that took 10 times the median and 1 ms.
+    pub(super) stalled_share: f64,
+    pub(super) median_ns: f64,
+    pub(super) least_ns: f64,
+    /// Which end's conductor stood still.
+    pub(super) client_stood_still: bool,
+    pub(super) server_stood_still: bool,
+}
+
+/// Requests and responses.
+pub(super) fn transactions(facts: &Facts, seen: Transactions) -> (Place, Cause) {
+    let demand = facts.evidence.demand_sender.unwrap_or(0.0);
+    let demand = demand.max(facts.evidence.demand_receiver.unwrap_or(0.0));
+    let stalls = match (seen.client_stood_still, seen.server_stood_still) {
+        (true, _) => Place::Sender,
+        (false, true) => Place::Receiver,
+        (false, false) => Place::Path,
+    };
+    match () {
+        () if facts.keeps_rate => (Place::Sender, Cause::OwnPacing),
+        () if seen.lost_share > STALLED => (Place::Path, Cause::Loss),
+        () if seen.stalled_share > STALLED && demand < STALL_DEMAND => (stalls, Cause::Stalls),
+        () if seen.stalled_share > STALLED => (Place::Sender, Cause::BothCpus),
+        () if seen.median_ns > PATH_DELAY_NS && seen.median_ns < EVEN * seen.least_ns => {
+            (Place::Path, Cause::PathDelay)
+        }
+        () => (Place::Sender, Cause::BothCpus),
+    }
+}
+
+/// Whether the evidence is twice past the threshold of its rule.
+pub(super) fn is_clear(facts: &Facts, cause: Cause) -> bool {
+    let evidence = &facts.evidence;
+    let above = |value: Option<f64>, limit: f64| value.is_some_and(|value| value >= 2.0 * limit);
+    let busy = evidence.busy_ratio;
+    match cause {
+        Cause::SendBuffer => above(evidence.sndbuf_limited_ratio, HELD),
+        Cause::ReceiveWindow => above(evidence.rwnd_limited_ratio, HELD),
+        Cause::OwnPacing => facts.keeps_rate,
+        Cause::SenderIdle => busy.is_some_and(|busy| busy < BUSY / 2.0),
+        Cause::ReceiverIdle | Cause::ReceiverSocket => {
+            evidence.receive_queue_bytes.is_some_and(|bytes| bytes >= 2 * UNREAD_BYTES)
+        }
+        Cause::Loss => above(evidence.lost_ratio, LOST),
+        Cause::PathRate => above(facts.queueing().map(|times| times - 1.0), QUEUEING - 1.0),
+        Cause::StartUp => above(facts.trend.map(|trend| trend - 1.0), TREND - 1.0),
+        Cause::LocalCpu => evidence.demand_sender.is_some_and(|demand| demand >= BUSY),
+        Cause::RemoteCpu => evidence.demand_receiver.is_some_and(|demand| demand >= BUSY),
+        Cause::LocalQueue => facts.local_queue,
+        Cause::PathDelay => true,
+        Cause::Path | Cause::Stalls | Cause::BothCpus => false,
+    }
+}

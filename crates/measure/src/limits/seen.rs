@@ -1,0 +1,193 @@
+//! What samples and reports tell of a flow, for the rules.
+
+use super::LimitEvidence;
+use super::rules::Facts;
+use crate::plan::Workload;
+use crate::report::{EndReport, FlowReport};
+use crate::sample::{FlowSample, Role, Sample, TcpStatus};
+
+/// A rate counts as kept from this share of what was asked.
+const KEPT: f64 = 0.9;
+/// A direction's quarters need so many intervals.
+const QUARTERS: usize = 4;
+
+/// The two ends of one direction, and what both counted interval by interval.
+#[derive(Clone, Copy)]
+pub(super) struct Ends<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) sender: &'a EndReport,
+    pub(super) receiver: Option<&'a EndReport>,
+    pub(super) samples: &'a [Sample],
+}
+
+/// A flow in an interval: what the sender saw.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    sample: &'a Sample,
+    flow: &'a FlowSample,
+}
+
+impl<'a> Ends<'a> {
+    /// What the busiest thread of an end ran and waited, as a share of its time.
+    pub(super) fn demand(report: &EndReport) -> Option<f64> {
+        let busiest = report.disturbance.as_ref()?.busiest_thread?;
+        let demand = busiest.all_s() * 1e9 / report.elapsed_ns as f64;
+        (demand.is_finite() && report.elapsed_ns > 0).then(|| demand.min(1.0))
+    }
+
+    /// The samples of an end that have a flow, warm-up too.
+    fn seen_by(&self, role: Role, flow: u32) -> impl Iterator<Item = Seen<'a>> + use<'a> {
+        let samples = self.samples;
+        samples.iter().filter(move |sample| sample.role == role).filter_map(move |sample| {
+            let flow = sample.flows.iter().find(|listed| listed.flow == flow)?;
+            Some(Seen { sample, flow })
+        })
+    }
+
+    fn report_of(report: &EndReport, flow: u32) -> Option<&FlowReport> {
+        report.flows.iter().find(|listed| listed.flow == flow)
+    }
+
+    /// The evidence of both ends that holds for all flows alike.
+    pub(super) fn demands(&self) -> LimitEvidence {
+        LimitEvidence {
+            demand_sender: Self::demand(self.sender),
+            demand_receiver: self.receiver.and_then(Self::demand),
+            ..LimitEvidence::default()
+        }
+    }
+
+    /// What the rules look at of a flow over TCP or TLS; `None` where the kernel told nothing.
+    pub(super) fn tcp(&self, flow: u32) -> Option<Facts> {
+        let own = Self::report_of(self.sender, flow)?;
+        let seen: Vec<Seen<'_>> = self.seen_by(self.sender.role, flow).collect();
+        let last = own.tcp.or_else(|| seen.last()?.flow.tcp)?;
+        // Counters run from the connection's start, which lies in the warm-up where there is one.
+        let before = seen.iter().rev().find(|seen| seen.sample.warm_up);
+        let before = before.and_then(|seen| seen.flow.tcp).unwrap_or_default();
+        let time_ns = own.to_ns?.saturating_sub(own.from_ns?);
+        let mut facts = Facts { evidence: self.demands(), ..Facts::default() };
+        add_times(&mut facts.evidence, &before, &last, time_ns);
+        // A report counts these anew from the end of the warm-up.
+        let again = match own.tcp {
+            Some(tcp) => tcp.retransmitted_segments,
+            None => last.retransmitted_segments.saturating_sub(before.retransmitted_segments),
+        };
+        let bytes = own.sent.map_or(0, |sent| sent.bytes);
+        facts.evidence.lost_ratio = lost_ratio(again, bytes, last.mss_bytes);
+        let measured = || seen.iter().filter(|seen| !seen.sample.warm_up);
+        let rtts = measured().filter_map(|seen| Some(seen.flow.tcp?.rtt_us)).collect();
+        facts.evidence.rtt_us = median(rtts).or(Some(last.rtt_us));
+        facts.evidence.min_rtt_us = last.min_rtt_us;
+        facts.evidence.notsent_bytes = own.queues.and_then(|queues| queues.notsent_bytes);
+        if let Some(theirs) = self.receiver.and_then(|report| Self::report_of(report, flow)) {
+            facts.evidence.receive_queue_bytes =
+                theirs.queues.and_then(|queues| queues.receive_queue_bytes);
+            let buffer = theirs.socket.as_ref().and_then(|socket| socket.receive_buffer_bytes);
+            facts.receive_buffer_bytes = buffer.map(u64::from);
+        }
+        let own_queue = self.sender.disturbance.as_ref().and_then(|found| found.own_queue);
+        facts.local_queue =
+            own_queue.is_some_and(|queue| queue.dropped > 0 || queue.overlimits > 0);
+        let sent: Vec<u64> = measured().map(|seen| seen.flow.sent_bytes.unwrap_or(0)).collect();
+        facts.trend = trend(&sent);
+        let asked = self.workload.rate_per_flow_bps();
+        let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
+        facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
+        facts.misses_rate = asked.is_some() && !facts.keeps_rate;
+        Some(facts)
+    }
+
+    /// The same of each measured interval of the flow, as far as an interval tells, with the number of the interval.
+    pub(super) fn tcp_intervals(&self, flow: u32, whole: &Facts) -> Vec<(u32, Facts)> {
+        let other = if self.sender.role == Role::Client { Role::Server } else { Role::Client };
+        let theirs: Vec<Seen<'_>> = self.seen_by(other, flow).collect();
+        let mut before = TcpStatus::default();
+        let mut intervals = Vec::new();
+        for seen in self.seen_by(self.sender.role, flow) {
+            let Some(now) = seen.flow.tcp else { continue };
+            let since = std::mem::replace(&mut before, now);
+            if seen.sample.warm_up {
+                continue;
+            }
+            let mut facts = Facts { trend: None, ..*whole };
+            let time_ns = seen.sample.to_ns.saturating_sub(seen.sample.from_ns);
+            add_times(&mut facts.evidence, &since, &now, time_ns);
+            let again = now.retransmitted_segments.saturating_sub(since.retransmitted_segments);
+            let bytes = seen.flow.sent_bytes.unwrap_or(0);
+            facts.evidence.lost_ratio = lost_ratio(again, bytes, now.mss_bytes);
+            facts.evidence.rtt_us = Some(now.rtt_us);
+            facts.evidence.notsent_bytes = now.notsent_bytes.map(u64::from);
+            let same = theirs.iter().find(|theirs| theirs.sample.index == seen.sample.index);
+            let unread = same.and_then(|theirs| theirs.flow.tcp?.receive_queue_bytes);
+            facts.evidence.receive_queue_bytes = unread.map(u64::from);
+            intervals.push((seen.sample.index, facts));
+        }
+        intervals
+    }
+
+    /// What the rules look at of a flow over QUIC, and the share of its window that was in flight.
+    pub(super) fn quic(&self, flow: u32) -> Option<(Facts, Option<f64>)> {
+        let own = Self::report_of(self.sender, flow)?;
+        let last = own.quic?;
+        let seen: Vec<_> = self.seen_by(self.sender.role, flow).collect();
+        let measured = || seen.iter().filter(|seen| !seen.sample.warm_up);
+        let states = || measured().filter_map(|seen| seen.flow.quic.as_deref());
+        let mut facts = Facts { evidence: self.demands(), ..Facts::default() };
+        facts.evidence.rtt_us =
+            median(states().map(|state| state.rtt_us).collect()).or(Some(last.rtt_us));
+        facts.evidence.min_rtt_us = Some(last.min_rtt_us);
+        let lost = last.lost_packets as f64 / last.sent_packets.max(1) as f64;
+        facts.evidence.lost_ratio = Some(lost);
+        let in_flight = |state: &crate::sample::QuicStatus| {
+            let bytes = state.in_flight_bytes? as f64;
+            Some((bytes / state.cwnd_bytes.max(1) as f64 * 1e6) as u32)
+        };
+        let shares: Vec<u32> = states().filter_map(in_flight).collect();
+        let in_flight = median(shares).or_else(|| in_flight(&last));
+        let asked = self.workload.rate_per_flow_bps();
+        let time_ns = own.to_ns?.saturating_sub(own.from_ns?);
+        let bytes = own.sent.map_or(0, |sent| sent.bytes);
+        let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
+        facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
+        facts.misses_rate = asked.is_some() && !facts.keeps_rate;
+        Some((facts, in_flight.map(|millionths| f64::from(millionths) / 1e6)))
+    }
+}
+
+/// How long the sender was busy, and what of that was held up.
+fn add_times(evidence: &mut LimitEvidence, before: &TcpStatus, now: &TcpStatus, time_ns: u64) {
+    let since = |now: Option<u64>, before: Option<u64>| {
+        now.map(|now| now.saturating_sub(before.unwrap_or(0)) as f64)
+    };
+    let busy_us = since(now.busy_us, before.busy_us);
+    let share = |part_us: Option<f64>| {
+        let busy_us = busy_us?.max(1.0);
+        part_us.map(|part_us| (part_us / busy_us).min(1.0))
+    };
+    evidence.busy_ratio =
+        busy_us.map(|busy_us| (busy_us * 1000.0 / time_ns.max(1) as f64).min(1.0));
+    evidence.rwnd_limited_ratio = share(since(now.rwnd_limited_us, before.rwnd_limited_us));
+    evidence.sndbuf_limited_ratio = share(since(now.sndbuf_limited_us, before.sndbuf_limited_us));
+}
+
+fn lost_ratio(again: u32, bytes: u64, mss_bytes: u32) -> Option<f64> {
+    let segments = bytes as f64 / f64::from(mss_bytes.max(1));
+    (segments >= 1.0).then(|| f64::from(again) / segments)
+}
+
+/// What came in the last quarter against the second.
+fn trend(intervals: &[u64]) -> Option<f64> {
+    let quarter = intervals.len() / QUARTERS;
+    if quarter == 0 {
+        return None;
+    }
+    let sum = |part: &[u64]| part.iter().map(|bytes| *bytes as f64).sum::<f64>();
+    let second = sum(&intervals[quarter..2 * quarter]);
+    (second > 0.0).then(|| sum(&intervals[intervals.len() - quarter..]) / second)
+}
+
+pub(super) fn median(mut values: Vec<u32>) -> Option<u32> {
+    let middle = values.len() / 2;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
+}
