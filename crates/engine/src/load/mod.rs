@@ -449,8 +449,7 @@ impl Load {
     /// What disturbed the measured part; `None` where there was none.
     fn disturbance(&self) -> Option<Box<Disturbance>> {
         let measured = self.meter.opened_ns().is_some() && !self.meter.measured_nothing();
-        let socket = self.sending_socket();
-        measured.then(|| Box::new(self.meter.watch.disturbance(&self.shards, socket.as_deref())))
+        measured.then(|| Box::new(self.meter.watch.disturbance(&self.shards)))
     }
 }
 

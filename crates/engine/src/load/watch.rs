@@ -11,7 +11,7 @@ use socket2::Socket;
 use crate::clock::MILLISECOND_NS;
 use crate::probe::quota;
 use crate::shard::Shard;
-use crate::socket::{own_queue, tcp_queues};
+use crate::socket::{Interface, own_queue, tcp_queues};
 
 /// The conductor wakes up at least so often, and looks.
 const LOOK_NS: u64 = 50 * MILLISECOND_NS;
@@ -25,7 +25,8 @@ pub(super) struct Watch {
     lateness: Standstills,
     silence: Option<Silence>,
     queues: Vec<Lengths>,
-    base_queue: Option<OwnQueue>,
+    /// Where a TCP stream leaves this machine, and what its queue had counted before.
+    own_queue: Option<(Interface, OwnQueue)>,
     /// What each thread had used when the measured part began.
     base: Vec<ThreadDemand>,
     base_quota: Option<Quota>,
@@ -112,9 +113,10 @@ impl Watch {
         self.queues.clear();
     }
 
-    /// The first flow's socket, where this end sends a stream, as the measured part begins.
+    /// The first flow's socket, where this end sends a stream.
     pub(super) fn begin_own_queue(&mut self, socket: &Socket) {
-        self.base_queue = own_queue(socket);
+        let interface = Interface::of(socket);
+        self.own_queue = interface.and_then(|interface| Some((interface, own_queue(interface)?)));
     }
 
     /// Looks at the queues of a flow's socket.
@@ -172,7 +174,7 @@ impl Watch {
     }
 
     /// What disturbed the measured part.
-    pub(super) fn disturbance(&self, shards: &[Shard], socket: Option<&Socket>) -> Disturbance {
+    pub(super) fn disturbance(&self, shards: &[Shard]) -> Disturbance {
         let bases = self.base.iter().copied().chain(std::iter::repeat(ThreadDemand::default()));
         let demands: Vec<ThreadDemand> = shards
             .iter()
@@ -188,9 +190,8 @@ impl Watch {
             busiest_thread: busiest,
             quota: now.zip(self.base_quota).map(|(now, base)| now.since(base)),
             own_queue: self
-                .base_queue
-                .zip(socket.and_then(own_queue))
-                .map(|(base, now)| now.since(base)),
+                .own_queue
+                .and_then(|(interface, base)| Some(own_queue(interface)?.since(base))),
             other_tests: self.other_tests,
         }
     }
@@ -251,22 +252,18 @@ mod tests {
         for at_ms in (250..=600).step_by(50) {
             look(&mut watch, at_ms, 20);
         }
-        assert_eq!(
-            watch.disturbance(&[], None).silence.unwrap().longest_ns,
-            0,
-            "it may be the end"
-        );
+        assert_eq!(watch.disturbance(&[]).silence.unwrap().longest_ns, 0, "it may be the end");
         look(&mut watch, 650, 30);
-        let silence = watch.disturbance(&[], None).silence.unwrap();
+        let silence = watch.disturbance(&[]).silence.unwrap();
         assert_eq!(silence.longest_ns, 400 * MILLISECOND_NS);
         assert_eq!((silence.at_ns, silence.total_ns), (650 * MILLISECOND_NS, silence.longest_ns));
         // The conductor stood still, and nothing had come meanwhile: one look's time.
         look(&mut watch, 2_000, 30);
         look(&mut watch, 2_050, 40);
-        let disturbance = watch.disturbance(&[], None);
+        let disturbance = watch.disturbance(&[]);
         assert_eq!(disturbance.silence, Some(silence));
         assert_eq!(disturbance.lateness.unwrap().longest_ns, 1_300 * MILLISECOND_NS);
-        assert_eq!(opened(false).disturbance(&[], None).silence, None);
+        assert_eq!(opened(false).disturbance(&[]).silence, None);
     }
 
     #[test]
@@ -289,7 +286,7 @@ mod tests {
         look(&mut watch, 900, 10);
         watch.begin_measuring(OPENED_NS + 1_000 * MILLISECOND_NS, &[]);
         look(&mut watch, 1_050, 20);
-        let disturbance = watch.disturbance(&[], None);
+        let disturbance = watch.disturbance(&[]);
         assert_eq!(disturbance.lateness, Some(Standstills::default()));
         assert_eq!(disturbance.silence, Some(Standstills::default()));
     }

@@ -24,6 +24,8 @@ const TREND: f64 = 1.25;
 const LOST: f64 = 0.0005;
 /// Round trips under load against the least.
 const QUEUEING: f64 = 1.25;
+/// Round trips that are no longer than this against the least wait for a thread rather than in a queue of the path.
+const QUEUE_US: u32 = 1000;
 /// The share of a window in flight.
 const IN_FLIGHT: f64 = 0.5;
 /// Datagrams lost or dropped: what counts, and what random loss seldom exceeds.
@@ -119,10 +121,13 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     if facts.trend.is_some_and(|trend| trend > TREND) && !lost {
         return (Place::Path, Cause::StartUp);
     }
-    if let Some(processor) = facts.processor(DEMAND) {
-        return processor;
+    let longer_us =
+        evidence.rtt_us.zip(evidence.min_rtt_us).map(|(rtt, min)| rtt.saturating_sub(min));
+    let stands_in_path = lost || longer_us.is_some_and(|longer_us| longer_us > QUEUE_US);
+    match facts.processor(DEMAND).filter(|_| !stands_in_path) {
+        Some(processor) => processor,
+        None => path(facts, lost),
     }
-    path(facts, lost)
 }
 
 fn path(facts: &Facts, lost: bool) -> (Place, Cause) {

@@ -221,6 +221,18 @@ proptest! {
 }
 
 #[test]
+fn a_path_that_is_shorter_than_a_thread_is_busy_is_no_limit() {
+    let mut facts = between(&FIXTURES[3], &[0.5; 9]);
+    facts.evidence.demand_receiver = Some(0.8);
+    assert_eq!(tcp(&facts), (Place::Path, Cause::PathRate), "a queue of milliseconds stands");
+    (facts.evidence.rtt_us, facts.evidence.min_rtt_us) = (Some(60), Some(5));
+    facts.evidence.lost_ratio = Some(0.0);
+    assert_eq!(tcp(&facts), (Place::Receiver, Cause::RemoteCpu), "loopback");
+    facts.evidence.demand_receiver = Some(0.3);
+    assert_eq!(tcp(&facts), (Place::Path, Cause::PathRate));
+}
+
+#[test]
 fn a_full_queue_of_the_own_device_is_no_path() {
     let facts = Facts { local_queue: true, ..between(&FIXTURES[3], &[0.5; 9]) };
     assert_eq!(tcp(&facts), (Place::LocalQueue, Cause::LocalQueue));

@@ -28,7 +28,8 @@ pub struct Disturbance {
     /// The CPU quota of this end's control group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<Quota>,
-    /// What the queue of the network device towards the first flow's peer did with packets of this machine.
+    /// What the queue of the network device towards the first flow's peer did with packets of this machine since the
+    /// load began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_queue: Option<OwnQueue>,
     /// Server: the most other tests that it served at the same time.

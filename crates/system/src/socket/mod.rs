@@ -54,7 +54,7 @@ pub use packet::{
     LONGEST_TRAIN_BYTES, Outgoing, enable_packet_facts, forbid_fragments, receive_packets,
     route_mtu_bytes, send_packets,
 };
-pub use queues::{Queues, own_queue};
+pub use queues::{Interface, Queues, own_queue};
 pub use real_time::RealTime;
 pub use steering::share_packets;
 pub use table::own_table;

@@ -92,11 +92,21 @@ impl Queues {
     }
 }
 
-/// What the disciplines of the interface of a connected socket have counted so far, added up; `None` where the kernel
-/// doesn't tell, or none holds anything.
-pub fn own_queue(socket: &Socket) -> Option<OwnQueue> {
-    let interface = interface_of(socket).ok()?;
-    let answers = disciplines_of(interface).ok()?;
+/// An interface that packets leave through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface(u32);
+
+impl Interface {
+    /// The one that a connected socket sends through; `None` where the kernel doesn't tell.
+    pub fn of(socket: &Socket) -> Option<Self> {
+        interface_of(socket).ok().map(Self)
+    }
+}
+
+/// What the disciplines of an interface have counted so far, added up; `None` where the kernel doesn't tell, or none
+/// holds anything.
+pub fn own_queue(interface: Interface) -> Option<OwnQueue> {
+    let answers = disciplines_of(interface.0).ok()?;
     let mut sum: Option<OwnQueue> = None;
     for discipline in &answers {
         let kind = attribute(discipline, DISCIPLINE_BYTES, DISCIPLINE_KIND).map(name_of)?;
