@@ -82,6 +82,12 @@ impl Facts {
         })
     }
 
+    /// Whether round trips are so much longer than the least that data stand in a queue of the path.
+    fn has_queue(&self) -> bool {
+        let both = self.evidence.rtt_us.zip(self.evidence.min_rtt_us);
+        both.is_some_and(|(rtt, least)| rtt.saturating_sub(least) > QUEUE_US)
+    }
+
     fn queueing(&self) -> Option<f64> {
         let (rtt, least) = (self.evidence.rtt_us?, self.evidence.min_rtt_us?);
         Some(f64::from(rtt) / f64::from(least.max(1)))
@@ -121,20 +127,19 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     if facts.trend.is_some_and(|trend| trend > TREND) && !lost {
         return (Place::Path, Cause::StartUp);
     }
-    let longer_us =
-        evidence.rtt_us.zip(evidence.min_rtt_us).map(|(rtt, min)| rtt.saturating_sub(min));
-    let stands_in_path = lost || longer_us.is_some_and(|longer_us| longer_us > QUEUE_US);
-    match facts.processor(DEMAND).filter(|_| !stands_in_path) {
+    match facts.processor(DEMAND).filter(|_| !lost && !facts.has_queue()) {
         Some(processor) => processor,
         None => path(facts, lost),
     }
 }
 
 fn path(facts: &Facts, lost: bool) -> (Place, Cause) {
-    let cause = match facts.queueing() {
-        Some(queueing) if queueing >= QUEUEING => Cause::PathRate,
-        _ if lost => Cause::Loss,
-        _ => Cause::Path,
+    let is_longer = facts.queueing().is_some_and(|times| times >= QUEUEING);
+    // Microseconds are no queue of the path: beside losses they say nothing.
+    let cause = match lost {
+        _ if is_longer && (facts.has_queue() || !lost) => Cause::PathRate,
+        true => Cause::Loss,
+        false => Cause::Path,
     };
     (Place::Path, cause)
 }

@@ -230,6 +230,8 @@ fn a_path_that_is_shorter_than_a_thread_is_busy_is_no_limit() {
     assert_eq!(tcp(&facts), (Place::Receiver, Cause::RemoteCpu), "loopback");
     facts.evidence.demand_receiver = Some(0.3);
     assert_eq!(tcp(&facts), (Place::Path, Cause::PathRate));
+    facts.evidence.lost_ratio = Some(0.01);
+    assert_eq!(tcp(&facts), (Place::Path, Cause::Loss));
 }
 
 #[test]
