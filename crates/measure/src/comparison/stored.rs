@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn other_texts_are_refused() {
         let one = document("a");
-        for text in ["", "7", "{}", "[7]", &format!("{one}{one}"), &format!("[{one}"), &one[1..]] {
+        let begun = one.strip_prefix('{').unwrap();
+        for text in ["", "7", "{}", "[7]", &format!("{one}{one}"), &format!("[{one}"), begun] {
             assert!(StoredRuns::parse(text, Side::A).is_err(), "{text}");
         }
         let text = format!("[{one},{one}]");

@@ -230,7 +230,7 @@ fn other_ways_to_a_server_follow_the_plan() {
 
 #[test]
 fn why_a_pod_does_not_run_is_the_clusters_sentence() {
-    for (fate, trouble, part) in [
+    let fates = [
         (
             Fate::Unschedulable,
             Trouble::Unschedulable,
@@ -244,12 +244,18 @@ fn why_a_pod_does_not_run_is_the_clusters_sentence() {
         ),
         (Fate::NotMade, Trouble::Forbidden, "exceeded quota: compute"),
         (Fate::Fails, Trouble::Ended, "has ended: StartError (exit code 128)"),
-    ] {
-        let error = lost(&stand_in(fate));
-        assert_eq!(error.kind, HostErrorKind::Cluster(trouble), "{error}");
-        assert!(error.said.contains(part), "{error}");
-        assert!(error.to_string().starts_with(trouble.sentence()), "{error}");
-    }
+    ];
+    // Some are waited for.
+    thread::scope(|scope| {
+        for (fate, trouble, part) in fates {
+            scope.spawn(move || {
+                let error = lost(&stand_in(fate));
+                assert_eq!(error.kind, HostErrorKind::Cluster(trouble), "{error}");
+                assert!(error.said.contains(part), "{error}");
+                assert!(error.to_string().starts_with(trouble.sentence()), "{error}");
+            });
+        }
+    });
 }
 
 #[test]
