@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use linerate_lab::agent::{OutputStream, StartTask};
 use linerate_lab::host::{
@@ -10,7 +12,7 @@ use linerate_lab::host::{
 };
 use rustix::process::Signal;
 
-use crate::process::{Place, Watched, signal};
+use crate::process::{PATIENCE, Place, Watched, signal};
 
 #[test]
 fn a_child_is_started_and_all_that_it_prints_is_passed_on() {
@@ -71,7 +73,7 @@ fn a_child_that_heeds_no_sigterm_is_killed_with_its_own_children() {
         },
     );
     watched.await_line(task);
-    watched.session.stop(0, task, std::time::Duration::from_millis(100));
+    watched.session.stop(0, task, Duration::from_millis(100));
     let end = watched.await_ended(task);
     assert_eq!((end.code, end.signal), (None, Some(9)));
     drop(watched);
@@ -93,7 +95,7 @@ fn a_killed_agent_is_lost_and_its_children_die_with_it() {
     assert_eq!(tasks, [task]);
     assert!(error.to_string().contains("the channel ended while it was in use"), "{error}");
     // The other host goes on.
-    watched.session.stop(1, other, std::time::Duration::from_secs(3));
+    watched.session.stop(1, other, Duration::from_secs(3));
     assert_eq!(watched.await_ended(other).signal, Some(15));
     drop(watched);
     place.await_nothing_left();
@@ -186,13 +188,15 @@ fn a_host_that_floods_is_lost_and_no_other() {
     let flood = watched.shell(0, "yes | head -c 67108864");
     let agent = parent_of(watched.await_started(flood));
     // Nothing is taken until the agent has ended, since its channel was closed.
+    let until = Instant::now() + PATIENCE;
     while place.processes().contains_key(&agent) {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(Instant::now() < until, "the agent of a flooding host goes on");
+        thread::sleep(Duration::from_millis(20));
     }
     let (error, tasks) = watched.await_lost(0);
     assert_eq!(tasks, [flood]);
     assert!(error.to_string().contains("more than 1 MiB that this program had no time"), "{error}");
-    watched.session.stop(1, other, std::time::Duration::from_secs(3));
+    watched.session.stop(1, other, Duration::from_secs(3));
     assert_eq!(watched.await_ended(other).signal, Some(15));
     drop(watched);
     place.await_nothing_left();
