@@ -266,7 +266,10 @@ fn frozen(load: &str, under_way: Duration, how_long: Duration, quantiles: &[f64]
         let client = server.start_test(load);
         std::thread::sleep(under_way);
         let frozen = freeze(&server, how_long);
-        let document = delayed::finish(client, &server, &mut delays).document(0);
+        let ended = delayed::finish(client, &server, &mut delays);
+        // A busy machine, and the freeze itself, may make a run of 10 s invalid.
+        let exit_code = if ended.exit_code == Some(6) { 6 } else { 0 };
+        let document = ended.document(exit_code);
         assert_eq!(count_or_none(&document, "transactions_lost"), 0, "{load}");
         assert!(document.json()["summary"]["errors"].is_null(), "{load}");
         match freeze_shows(&document, frozen, delays.total_s(), quantiles) {

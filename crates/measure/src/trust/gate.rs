@@ -1,7 +1,7 @@
 //! The rules that a measured run has to pass.
 //!
-//! A run of less than [`SHORTEST_INVALID_NS`] is never invalid for what its machines did: one standstill of a busy
-//! machine is a large share of a short time.
+//! A run of less than [`SHORTEST_INVALID_NS`], or one that doesn't end by time, is never invalid for what its machines
+//! did: one standstill of a busy machine is a large share of a short time.
 
 use super::{Reason, ReasonCode, ReasonUnit, Severity};
 use crate::plan::{End, Kind, Transport, Workload};
@@ -85,13 +85,9 @@ pub fn judge_run(judged: Judged<'_>) -> Vec<Reason> {
 impl Judged<'_> {
     /// The gravest that the machines' doings may be.
     fn severity(&self, is_grave: bool) -> Severity {
-        let measured_ns = match self.workload.end {
-            End::Time { duration_ns: duration_ns @ 1.. } => duration_ns,
-            _ => self.client.map_or(0, |client| client.elapsed_ns),
-        };
-        match is_grave && measured_ns >= SHORTEST_INVALID_NS {
-            true => Severity::Invalid,
-            false => Severity::Doubtful,
+        match self.workload.end {
+            End::Time { duration_ns: SHORTEST_INVALID_NS.. } if is_grave => Severity::Invalid,
+            _ => Severity::Doubtful,
         }
     }
 
@@ -233,7 +229,7 @@ impl Judged<'_> {
         };
         Some(match unmet.what {
             Quantity::TimeS if got > asked => Reason {
-                severity: self.severity(apart > OTHER_TIME),
+                severity: self.severity(apart > OTHER_TIME && !self.workload.has_transactions()),
                 ..reason(ReasonCode::Stretched, ReasonUnit::S, asked, "measure again, for longer")
             },
             Quantity::TimeS => Reason {
