@@ -15,6 +15,7 @@ use linerate_measure::run::{Draft, Status, exit};
 use linerate_measure::{Outcome, Plan, Run};
 
 use super::measure::{Keys, access_of, read_keys};
+use super::report::PageFile;
 use super::{Failure, dry_run, keep, open_destination, open_store};
 use crate::args::HuntArgs;
 use crate::output::{
@@ -52,12 +53,15 @@ fn hunt_and_print(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let keys = read_keys(&args.connect.keys, cancel)?;
     let destination = open_destination(args.output.output.as_deref(), cancel)?;
     let keeper = open_store(args.output.store.as_deref(), cancel)?;
+    let mut page = PageFile::open(args.output.report.as_deref(), cancel)?;
     let mut report = HuntReport::new(args, destination, cancel);
     report.begin(hunt.goal());
     let searched = Search { args, keys, cancel, lease: Lease::new() }.run(hunt, &plan, &mut report);
     let mut unkept = None;
     keep(keeper.as_ref(), &searched, "linerate hunt", &mut unkept);
+    page.push(&searched);
     let exit_code = report.end(&searched)?;
+    page.write()?;
     unkept.map_or(Ok(exit_code), Err)
 }
 

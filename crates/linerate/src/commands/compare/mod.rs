@@ -1,7 +1,7 @@
 //! `compare`: two commands in pairs of runs, or two files of stored runs.
 
 mod client;
-mod stored;
+pub(super) mod stored;
 
 use std::path::Path;
 

@@ -24,13 +24,17 @@ enum Stored {
 /// Compares the runs of two files.
 pub(super) fn compare(asked: &Asked, cancel: &Cancel) -> Result<Comparison, Failure> {
     let [a, b] = asked.commands.clone().map(|path| await_file(cancel, move || read(&path)));
-    let (a, b) = (a?, b?);
+    Ok(compare_runs(asked, &a?, &b?))
+}
+
+/// Compares runs of A and B.
+pub(in crate::commands) fn compare_runs(asked: &Asked, a: &[Run], b: &[Run]) -> Comparison {
     let differing = a.first().zip(b.first()).map(|(a, b)| differences(a, b)).unwrap_or_default();
     let compared = |side: Side, runs: &[Run]| -> Vec<ComparedRun> {
         (1..).zip(runs).map(|(number, run)| compared(side, number, run)).collect()
     };
-    let runs = [compared(Side::A, &a), compared(Side::B, &b)].concat();
-    Ok(Comparison::of_stored(asked, runs, differing))
+    let runs = [compared(Side::A, a), compared(Side::B, b)].concat();
+    Comparison::of_stored(asked, runs, differing)
 }
 
 fn compared(side: Side, pair: usize, run: &Run) -> ComparedRun {
