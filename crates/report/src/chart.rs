@@ -236,7 +236,10 @@ pub(crate) fn push_polyline(html: &mut Html, corners: &[(f64, f64)]) {
     }
     html.markup("<polyline points=\"");
     for (place, (x, y)) in corners.iter().enumerate() {
-        html.markup(if place == 0 { "" } else { " " }).number(*x).markup(",").number(*y);
+        // The script reads values from here: small ones need more decimals to be exact by a thousandth.
+        let decimals = if *y > 99.0 { 5 } else { 2 };
+        html.markup(if place == 0 { "" } else { " " }).number(*x).markup(",");
+        html.push_number(*y, decimals);
     }
     html.markup("\"/>");
 }

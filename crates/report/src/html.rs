@@ -32,8 +32,13 @@ impl Html {
 
     /// Adds a number with at most two decimals; 0 in the place of what is none.
     pub fn number(&mut self, number: f64) -> &mut Self {
+        self.push_number(number, 2)
+    }
+
+    /// Likewise, with at most so many decimals.
+    pub(crate) fn push_number(&mut self, number: f64, decimals: usize) -> &mut Self {
         let number = if number.is_finite() { number } else { 0.0 };
-        let text = format!("{number:.2}");
+        let text = format!("{number:.decimals$}");
         let short = text.trim_end_matches('0').trim_end_matches('.');
         self.text.push_str(if short == "-0" { "0" } else { short });
         self
@@ -108,7 +113,8 @@ pub(crate) fn table(head: &[String], rows: &[Vec<String>]) -> Html {
     }
     html.markup("</tr></thead><tbody>\n");
     for row in rows {
-        html.markup("<tr>");
+        let is_part = row.first().is_some_and(|name| name.starts_with(' '));
+        html.markup(if is_part { "<tr class=\"part\">" } else { "<tr>" });
         for (place, cell) in row.iter().enumerate() {
             let (open, close) = if place == 0 { ("<th>", "</th>") } else { ("<td>", "</td>") };
             html.markup(open).text(cell.trim()).markup(close);

@@ -55,21 +55,21 @@ impl Quantity {
     }
 }
 
-/// The step of an axis from 0 to `high` that has about `count` of them: 1, 2 or 5 times a power of ten.
+/// The step of an axis from 0 to `high` that has about `count` of them: 1, 2, 2.5 or 5 times a power of ten.
 pub(crate) fn step(high: f64, count: f64) -> f64 {
     let rough = high / count;
     if !rough.is_finite() || rough <= 0.0 {
         return 1.0;
     }
     let power = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough);
+    let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| factor * power >= rough);
     factor.unwrap_or(10.0) * power
 }
 
 /// The end of an axis that holds `most`, and its marks, 0 among them.
 pub(crate) fn axis(most: f64) -> (f64, Vec<f64>) {
     let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
-    let step = step(most, 3.0);
+    let step = step(most, 4.0);
     // The greatest value stays below the frame.
     let high = most * 1.04;
     let marks = (0..8).map(|number| f64::from(number) * step);

@@ -25,56 +25,7 @@ const HOSTILE: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>
 /// A stream to a server with figures that differ from interval to interval.
 fn run_of(flows: u32, seconds: u32) -> Run {
     let mut state = 7;
-    let mut draw = |most: u64| next_word(&mut state) % most;
-    let mut samples = Vec::new();
-    for index in 0..seconds {
-        for role in [Role::Client, Role::Server] {
-            let mut of_flows = Vec::new();
-            for flow in 0..flows {
-                let bytes = 100_000_000 + draw(20_000_000);
-                let tcp = TcpStatus {
-                    rtt_us: 200 + draw(100) as u32,
-                    min_rtt_us: Some(90),
-                    cwnd_segments: 10 + draw(90) as u32,
-                    mss_bytes: 1448,
-                    retransmitted_segments: index * 3,
-                    delivery_rate_bps: Some(900_000_000 + draw(100_000_000)),
-                    busy_us: Some(u64::from(index) * 1_000_000 + draw(1_000)),
-                    ..TcpStatus::default()
-                };
-                of_flows.push(FlowSample {
-                    flow,
-                    sent_bytes: (role == Role::Client).then_some(bytes),
-                    received_bytes: (role == Role::Server).then_some(bytes),
-                    tcp: Some(tcp),
-                    ..FlowSample::default()
-                });
-            }
-            let traffic =
-                Some(Traffic { bytes: 100_000_000 + draw(20_000_000), calls: Some(draw(9_000)) });
-            let load = CpuSeconds { user_s: 0.1 + draw(100) as f64 / 1e3, system_s: 0.5 };
-            samples.push(Sample {
-                index,
-                from_ns: u64::from(index) * SECOND_NS,
-                to_ns: u64::from(index + 1) * SECOND_NS,
-                utc_ns: 1_700_000_000_000_000_000
-                    + i64::from(index) * 1_000_000_000
-                    + draw(1_000_000) as i64,
-                warm_up: index == 0,
-                sent: traffic.filter(|_| role == Role::Client),
-                received: traffic.filter(|_| role == Role::Server),
-                transactions: Some(draw(1_000)),
-                latency_mean_ns: Some(draw(90_000) as f64),
-                datagrams: Some(DatagramCounts {
-                    lost: Some(draw(9)),
-                    ..DatagramCounts::default()
-                }),
-                flows: of_flows,
-                cpu: Some(CpuSample { load, ..CpuSample::default() }),
-                ..Sample::nothing(role)
-            });
-        }
-    }
+    let indices = (0..seconds).flat_map(|index| [(index, Role::Client), (index, Role::Server)]);
     Run {
         schema: Run::SCHEMA.to_owned(),
         run_id: "0123456789abcdef0123456789abcdef".to_owned(),
@@ -83,7 +34,7 @@ fn run_of(flows: u32, seconds: u32) -> Run {
         plan: plan(flows),
         options: None,
         environment: Environment::default(),
-        samples,
+        samples: indices.map(|(index, role)| sample(&mut state, (role, index), flows)).collect(),
         summary: summary(),
         reports: [Role::Client, Role::Server].map(report).into(),
         earlier_iterations: Vec::new(),
@@ -95,6 +46,52 @@ fn run_of(flows: u32, seconds: u32) -> Run {
             unmet: Vec::new(),
             notes: vec!["a note".to_owned()],
         },
+    }
+}
+
+fn sample(state: &mut u64, (role, index): (Role, u32), flows: u32) -> Sample {
+    let of_flows = (0..flows).map(|flow| flow_sample(state, (role, index), flow)).collect();
+    let mut draw = |most: u64| next_word(state) % most;
+    let traffic = Some(Traffic { bytes: 100_000_000 + draw(20_000_000), calls: Some(draw(9_000)) });
+    let load = CpuSeconds { user_s: 0.1 + draw(100) as f64 / 1e3, system_s: 0.5 };
+    Sample {
+        index,
+        from_ns: u64::from(index) * SECOND_NS,
+        to_ns: u64::from(index + 1) * SECOND_NS,
+        utc_ns: 1_700_000_000_000_000_000
+            + i64::from(index) * 1_000_000_000
+            + draw(1_000_000) as i64,
+        warm_up: index == 0,
+        sent: traffic.filter(|_| role == Role::Client),
+        received: traffic.filter(|_| role == Role::Server),
+        transactions: Some(draw(1_000)),
+        latency_mean_ns: Some(draw(90_000) as f64),
+        datagrams: Some(DatagramCounts { lost: Some(draw(9)), ..DatagramCounts::default() }),
+        flows: of_flows,
+        cpu: Some(CpuSample { load, ..CpuSample::default() }),
+        ..Sample::nothing(role)
+    }
+}
+
+fn flow_sample(state: &mut u64, (role, index): (Role, u32), flow: u32) -> FlowSample {
+    let mut draw = |most: u64| next_word(state) % most;
+    let bytes = 100_000_000 + draw(20_000_000);
+    let tcp = TcpStatus {
+        rtt_us: 200 + draw(100) as u32,
+        min_rtt_us: Some(90),
+        cwnd_segments: 10 + draw(90) as u32,
+        mss_bytes: 1448,
+        retransmitted_segments: index * 3,
+        delivery_rate_bps: Some(900_000_000 + draw(100_000_000)),
+        busy_us: Some(u64::from(index) * 1_000_000 + draw(1_000)),
+        ..TcpStatus::default()
+    };
+    FlowSample {
+        flow,
+        sent_bytes: (role == Role::Client).then_some(bytes),
+        received_bytes: (role == Role::Server).then_some(bytes),
+        tcp: Some(tcp),
+        ..FlowSample::default()
     }
 }
 
