@@ -163,6 +163,9 @@ pub struct SelfArgs {
     /// Print the runs as a JSON array
     #[arg(long)]
     pub json: bool,
+    /// Also write a page with pictures of all runs to FILE (HTML), with the documents in it
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub report: Option<PathBuf>,
     /// Keep the runs in a store, results.db in the user's data directory or FILE, for `linerate results`
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = crate::store::USUAL)]
     pub store: Option<PathBuf>,

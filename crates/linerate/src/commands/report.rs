@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
 use linerate_measure::Run;
+use linerate_measure::comparison::Comparison;
 use linerate_measure::run::exit;
 use linerate_report::{MatrixPage, Page, Source, extract, render_matrix};
 use linerate_results::query::SeriesQuery;
@@ -223,9 +224,19 @@ impl PageFile {
     }
 
     /// Writes the page of all runs.
-    pub(super) fn write(self) -> Result<(), Failure> {
+    pub(super) fn write(mut self) -> Result<(), Failure> {
+        let runs = std::mem::take(&mut self.runs);
+        self.put(|path| render_page(runs, path))
+    }
+
+    /// Writes the page of a comparison.
+    pub(super) fn write_comparison(self, comparison: &Comparison) -> Result<(), Failure> {
+        self.put(|path| Document::Comparison(Box::new(comparison.clone())).render(path))
+    }
+
+    fn put(self, render: impl FnOnce(&Path) -> String) -> Result<(), Failure> {
         let Some((path, mut destination)) = self.asked else { return Ok(()) };
-        destination.put(&render_page(self.runs, &path))?;
+        destination.put(&render(&path))?;
         destination.commit().map_err(Failure::here)
     }
 }

@@ -31,6 +31,19 @@ pub(crate) enum Document {
 }
 
 impl Document {
+    /// Its whole page with itself in it, for a file at this path.
+    pub(crate) fn render(&self, path: &Path) -> String {
+        let text = match self {
+            Self::Run(run) => render_json(run),
+            Self::Comparison(comparison) => render_json(comparison),
+            Self::Runs(runs) => render_json(runs),
+        };
+        let file = file_name(path);
+        let name = Path::new(&file).with_extension("json");
+        let source = Source { name: &name.to_string_lossy(), text: &format!("{text}\n") };
+        self.page(&file).render(Some(source), &[])
+    }
+
     /// Its page, which goes to a file of this name.
     pub(crate) fn page(&self, file: &str) -> Page {
         match self {
@@ -48,17 +61,13 @@ impl Document {
 
 /// The whole page of runs that have just been made, with their documents in it, for a file at this path.
 pub(crate) fn render_page(mut runs: Vec<Run>, path: &Path) -> String {
-    let file = file_name(path);
-    let name = Path::new(&file).with_extension("json");
-    let (text, document) = match runs.pop() {
-        Some(run) if runs.is_empty() => (render_json(&run), Document::Run(Box::new(run))),
+    match runs.pop() {
+        Some(run) if runs.is_empty() => Document::Run(Box::new(run)).render(path),
         last => {
             runs.extend(last);
-            (render_json(&runs), Document::Runs(runs))
+            Document::Runs(runs).render(path)
         }
-    };
-    let source = Source { name: &name.to_string_lossy(), text: &format!("{text}\n") };
-    document.page(&file).render(Some(source), &[])
+    }
 }
 
 /// The name of a page's file, without folders that only one machine has.

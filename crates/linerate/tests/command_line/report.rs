@@ -28,12 +28,22 @@ fn a_page_gives_its_document_and_its_plan_back() {
     let [json, html] = ["run.json", "run.html"].map(|name| at(name).display().to_string());
     succeed(home.path(), &format!("report {json} --output {html}"));
     let page = fs::read_to_string(&html).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("&lt;b&gt;") && !page.contains("<b>:"));
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.contains("&lt;b&gt;") && !page.contains("<b>:")
+    );
     assert!(page.contains("linerate report run.html --plan | linerate run -"), "{page}");
     assert!(!page.contains(&*home.path().to_string_lossy()));
     assert_eq!(succeed(home.path(), &format!("report {html} --extract")).stdout, document);
+    let comparison =
+        run_in(home.path(), &format!("compare {json} {json} --json --report {html}.html"));
+    assert_eq!(comparison.exit_code, 1, "{}", comparison.stderr);
+    let of_page = succeed(home.path(), &format!("report {html}.html --extract")).stdout;
+    assert_eq!(of_page, comparison.stdout);
     // A page of a page is the same page.
-    assert_eq!(succeed(home.path(), &format!("report {html}")).stdout, page.replace("report run.html", "report PAGE.html"));
+    assert_eq!(
+        succeed(home.path(), &format!("report {html}")).stdout,
+        page.replace("report run.html", "report PAGE.html")
+    );
     let plan = succeed(home.path(), &format!("report {html} --plan")).stdout;
     fs::write(at("plan.json"), &plan).unwrap();
     let again = run_in(home.path(), &format!("run {} --json", at("plan.json").display()));
@@ -47,7 +57,8 @@ fn a_measuring_command_and_a_dialect_write_the_page_themselves() {
     let home = tempfile::tempdir().unwrap();
     let at = |name: &str| home.path().join(name).display().to_string();
     let (page, kept) = (at("x.html"), at("kept.db"));
-    let words = format!("stream 127.255.255.254 --port 9 --size 1k,2k --report {page} --store={kept}");
+    let words =
+        format!("stream 127.255.255.254 --port 9 --size 1k,2k --report {page} --store={kept}");
     assert_eq!(run_in(home.path(), &words).exit_code, 3);
     let html = fs::read_to_string(&page).unwrap();
     assert!(html.contains("1 kB") || html.contains("1000 B"), "{html}");

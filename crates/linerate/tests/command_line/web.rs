@@ -54,7 +54,10 @@ fn pages_of_a_store_follow_it() {
     let home = tempfile::tempdir().unwrap();
     let (mut server, address) = start(home.path(), "web --port 0 --store kept.db");
     let empty = get(&address, "/");
-    assert!(empty.starts_with("HTTP/1.1 200 OK\r\n") && empty.contains("There is no run yet"), "{empty}");
+    assert!(
+        empty.starts_with("HTTP/1.1 200 OK\r\n") && empty.contains("There is no run yet"),
+        "{empty}"
+    );
     let mut events = BufReader::new(ask(&address, "GET /events", &address));
     let before = next_event(&mut events);
     keep_matrix(&home.path().join("kept.db"));
@@ -65,11 +68,17 @@ fn pages_of_a_store_follow_it() {
     }
 
     let list = get(&address, "/");
-    assert!(list.contains("href=\"/run/0a1b2c3d\"") && list.contains("data-live=\"/events\""), "{list}");
+    assert!(
+        list.contains("href=\"/run/0a1b2c3d\"") && list.contains("data-live=\"/events\""),
+        "{list}"
+    );
     assert!(list.contains("nightly.[2J") && !list.contains('\u{1b}'), "{list}");
     let matrix = get(&address, "/run/0a1b2c3d");
     assert_eq!(matrix.matches("class=\"spark\"").count(), 2, "{matrix}");
-    assert!(matrix.contains("id=\"document\"") && matrix.contains("connect-src 'self'"), "{matrix}");
+    assert!(
+        matrix.contains("id=\"document\"") && matrix.contains("connect-src 'self'"),
+        "{matrix}"
+    );
     let (_, link) = list.split_once("/compare?").unwrap();
     let (query, _) = link.split_once('"').unwrap();
     let comparison = get(&address, &format!("/compare?{}", query.replace("&amp;", "&")));
@@ -107,7 +116,8 @@ fn a_port_that_is_taken_and_a_store_that_is_none_are_told() {
     let ended = run_in(home.path(), &format!("web --port {port} --store kept.db"));
     assert_eq!((ended.exit_code, ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
     assert!(ended.stderr.contains("--port"), "{}", ended.stderr);
-    std::fs::write(home.path().join("text"), "no store, but a text of some length".repeat(9)).unwrap();
+    std::fs::write(home.path().join("text"), "no store, but a text of some length".repeat(9))
+        .unwrap();
     let (mut server, address) = start(home.path(), "web --port 0 --store text");
     assert!(get(&address, "/").starts_with("HTTP/1.1 503 "));
     kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
