@@ -41,12 +41,14 @@ pub(crate) struct Panel {
 }
 
 /// The axis that panels share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeAxis {
     /// Where it ends.
     pub(crate) end_ns: u64,
     /// Where the warm-up ends, where there is one.
     pub(crate) warm_up_ns: u64,
+    /// Moments at which something is to be seen.
+    pub(crate) marks_ns: Vec<u64>,
 }
 
 /// Columns of a field: what a screen has for it, about.
@@ -138,6 +140,13 @@ fn render_panel(time: &TimeAxis, panel: &Panel) -> Html {
             .markup("\" height=\"100\"/>");
     }
     push_marks(&mut html, &marks, high);
+    if !time.marks_ns.is_empty() {
+        html.markup("<path class=\"alert\" d=\"");
+        for mark_ns in &time.marks_ns {
+            html.markup("M").number(time.x(*mark_ns)).markup(" 0v100");
+        }
+        html.markup("\"/>");
+    }
     for line in &panel.lines {
         html.markup("<g class=\"");
         line.push_class(&mut html);
@@ -332,7 +341,7 @@ mod tests {
 
     #[test]
     fn gaps_are_gaps_and_bars_stand_on_the_ground() {
-        let time = TimeAxis { end_ns: 10_000_000_000, warm_up_ns: 0 };
+        let time = TimeAxis { end_ns: 10_000_000_000, ..TimeAxis::default() };
         let values = [(0, 1.0), (1, 2.0), (4, 2.0)];
         let solid = render_line(&time, &line(&values, Look::Solid), 2.0).into_string();
         assert_eq!(
@@ -348,7 +357,7 @@ mod tests {
         let mut values: Vec<(u64, f64)> = (0..100_000).map(|second| (second, 5.0)).collect();
         values[54_321].1 = 10.0;
         values[76_543].1 = 0.0;
-        let time = TimeAxis { end_ns: 100_000_000_000_000, warm_up_ns: 0 };
+        let time = TimeAxis { end_ns: 100_000_000_000_000, ..TimeAxis::default() };
         let html = render_line(&time, &line(&values, Look::Solid), 10.0).into_string();
         assert!(html.len() < 20_000, "{}", html.len());
         assert!(html.contains(" 543,0 543,50 ") && html.contains(" 765,50 765,100 "), "{html}");

@@ -146,7 +146,7 @@ fn render_interval(one: &FigureRatio, x: impl Fn(f64) -> f64) -> Html {
             .number(high - low);
         html.markup("\" height=\"100\"/>");
     }
-    html.markup("<path class=\"mark\" d=\"M500 0v100\"/>");
+    html.markup("<path class=\"middle\" d=\"M500 0v100\"/>");
     if let (Some(low), Some(high)) = (one.low, one.high) {
         html.markup("<path class=\"thick c0\" d=\"M").number(x(low)).markup(" 50H").number(x(high));
         html.markup("\"/>");

@@ -2,12 +2,14 @@
 
 use linerate_measure::comparison::{Asked, ComparedRun, Comparison, Difference, Figures, Side};
 use linerate_measure::histogram::Histogram;
+use linerate_measure::limits::{Cause, Limit, LimitEvidence, Place};
 use linerate_measure::random::next_word;
 use linerate_measure::report::{HostFacts, SocketFacts};
 use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, TcpStatus, Traffic,
 };
 use linerate_measure::summary::Latency;
+use linerate_measure::trust::{Reason, Trust};
 use linerate_measure::{
     Direction, EndReport, Environment, FlowReport, Outcome, Plan, Role, Run, Sample, Status,
     Summary, Transport, Workload,
@@ -44,8 +46,31 @@ fn run_of(flows: u32, seconds: u32) -> Run {
             exit_code: 0,
             message: Some("a message".to_owned()),
             unmet: Vec::new(),
+            verdict: Some(Trust::Doubtful),
+            reasons: vec![reason()],
             notes: vec!["a note".to_owned()],
         },
+    }
+}
+
+fn reason() -> Reason {
+    Reason {
+        at_ns: Some(SECOND_NS),
+        way_out: Some("a way out".to_owned()),
+        ..Reason::contradiction("a reason".to_owned())
+    }
+}
+
+fn limit() -> Limit {
+    Limit {
+        place: Place::Path,
+        cause: Cause::PathRate,
+        direction: Direction::Up,
+        flow: Some(1),
+        sure: false,
+        share: Some(0.94),
+        evidence: LimitEvidence::default(),
+        advice: Some("an advice".to_owned()),
     }
 }
 
@@ -139,6 +164,7 @@ fn summary() -> Summary {
         latency_ns: Some(Latency { count: 9, min: 1, mean: 2.0, max: 9, ..Latency::default() }),
         loss_ratio: Some(0.01),
         cpu_s_per_gb: Some(0.5),
+        limits: vec![limit()],
         ..Summary::default()
     }
 }
@@ -247,6 +273,11 @@ fn no_number_of_a_run_is_a_panic() {
         let page = page_of(&run);
         assert!(!page.contains("NaN") || page.contains("<svg"), "{extreme}");
     }
+    let page = page_of(&run_of(1, 2));
+    assert!(
+        page.contains("the rate of the slowest link, on the path, 94 % of the time, not for sure")
+    );
+    assert!(page.contains("class=\"alert\"") && page.contains("DOUBTFUL"));
     let mut empty = run_of(0, 0);
     empty.reports.clear();
     empty.summary = Summary::default();

@@ -1,11 +1,14 @@
 //! The page of a run, or of several.
 
 mod cards;
+mod limits;
 mod series;
 
 use linerate_measure::histogram::Histogram;
 use linerate_measure::hunt::{HuntRecord, RateUnit, TrialVerdict};
-use linerate_measure::{EndReport, Outcome, Role, Run};
+use linerate_measure::limits::Limit;
+use linerate_measure::trust::Trust;
+use linerate_measure::{Direction, EndReport, Outcome, Role, Run};
 
 use crate::chart::{render_dots, render_panels, render_spark};
 use crate::curve::{Curve, render_curves};
@@ -54,7 +57,7 @@ fn push_run(body: &mut Html, run: &Run, text: &RunText) {
         body.markup(" · ").text(name).markup("=").text(value);
     }
     body.markup(" · run ").text(&run.run_id).markup("</p>\n").html(&verdict_of(run));
-    body.html(&cards::render_cards(run));
+    body.html(&cards::render_cards(run)).html(&render_limits(&run.summary.limits));
     if let Some(hunt) = &run.hunt {
         body.html(&render_trials(hunt));
     }
@@ -65,6 +68,11 @@ fn push_run(body: &mut Html, run: &Run, text: &RunText) {
         if time.warm_up_ns > 0 {
             body.markup(
                 "<p class=\"soft\">The grey part is the warm-up, which no figure counts.</p>\n",
+            );
+        }
+        if !time.marks_ns.is_empty() {
+            body.markup(
+                "<p class=\"soft\">Red lines stand where a reason of the verdict does.</p>\n",
             );
         }
         body.html(&panels);
@@ -125,31 +133,75 @@ fn render_trials(hunt: &HuntRecord) -> Html {
     html
 }
 
-/// How the run ended, why, and what the reader must know.
+/// How the run ended, whether its figures can be believed, why not, and what the reader must know.
 fn verdict_of(run: &Run) -> Html {
-    let (class, word) = match run.status.outcome {
-        Outcome::Complete => ("good", "valid"),
-        Outcome::Interrupted => ("doubt", "interrupted"),
-        Outcome::Untrustworthy => ("bad", "not to be trusted"),
-        Outcome::Failed => ("bad", "failed"),
+    let status = &run.status;
+    // A document of an earlier release has no verdict: what it has says as much.
+    let trust = status.verdict.unwrap_or(match status.outcome {
+        Outcome::Complete => Trust::Valid,
+        Outcome::Interrupted => Trust::Doubtful,
+        Outcome::Untrustworthy | Outcome::Failed => Trust::Invalid,
+    });
+    let class = match trust {
+        Trust::Valid => "good",
+        Trust::Doubtful => "doubt",
+        Trust::Invalid => "bad",
+    };
+    let ending = match status.outcome {
+        Outcome::Complete | Outcome::Untrustworthy => "",
+        Outcome::Interrupted => "interrupted: ",
+        Outcome::Failed => "failed: ",
     };
     let mut html = Html::new();
-    html.markup("<div class=\"verdict ")
-        .markup(class)
-        .markup("\"><b>")
-        .markup(word)
-        .markup("</b> ");
-    if let Some(message) = &run.status.message {
+    html.markup("<div class=\"verdict ").markup(class).markup("\"><b>").markup(trust.word());
+    html.markup("</b> ").markup(ending);
+    if let Some(message) = status.message.as_ref().filter(|_| status.reasons.is_empty()) {
         html.text(message);
     }
-    if !run.status.notes.is_empty() {
-        html.markup("<ul>");
-        for note in &run.status.notes {
-            html.markup("<li>").text(note).markup("</li>");
+    html.markup("<ul>");
+    for reason in &status.reasons {
+        html.markup("<li>").text(&reason.text);
+        if let Some(way_out) = &reason.way_out {
+            html.markup(" <span class=\"soft\">").text(way_out).markup("</span>");
         }
-        html.markup("</ul>");
+        html.markup("</li>");
     }
-    html.markup("</div>\n");
+    for note in &status.notes {
+        html.markup("<li class=\"soft\">").text(note).markup("</li>");
+    }
+    html.markup("</ul></div>\n");
+    html
+}
+
+/// What limited each direction, and what to change.
+fn render_limits(limits: &[Limit]) -> Html {
+    let mut html = Html::new();
+    if limits.is_empty() {
+        return html;
+    }
+    html.markup("<h2>Limited by</h2>\n<table class=\"facts\">");
+    for limit in limits {
+        let direction = match limit.direction {
+            Direction::Up => "up",
+            Direction::Down => "down",
+            Direction::Both => "both directions",
+        };
+        html.markup("<tr><th>").markup(direction);
+        if let Some(flow) = limit.flow {
+            html.text(&format!(", flow {flow}"));
+        }
+        html.markup("</th><td>").markup(limits::cause(limit.cause)).markup(", ");
+        html.markup(limits::place(limit.place));
+        if let Some(share) = limit.share.filter(|share| share.is_finite()) {
+            html.text(&format!(", {:.0} % of the time", share * 100.0));
+        }
+        html.markup(if limit.sure { "" } else { ", not for sure" });
+        if let Some(advice) = &limit.advice {
+            html.markup(" <span class=\"soft\">").text(advice).markup("</span>");
+        }
+        html.markup("</td></tr>\n");
+    }
+    html.markup("</table>\n");
     html
 }
 

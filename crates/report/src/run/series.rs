@@ -12,6 +12,9 @@ use crate::quantity::Quantity;
 /// The most flows that a page has one by one.
 const MOST_FLOWS: usize = Sample::MAX_FLOWS;
 
+/// The most moments that are marked.
+const MOST_MARKS: usize = 50;
+
 /// The flows of a run one by one.
 pub(super) struct FlowSeries {
     /// Numbers of flows, and their goodput in each interval of the receiver, in bits per second.
@@ -53,7 +56,9 @@ pub(super) fn panels_of(run: &Run) -> (TimeAxis, Vec<Panel>) {
         Kind::Rr { .. } | Kind::Connect { .. } => transaction_panels(run, workload),
     };
     panels.push(cpu_panel(run));
-    (TimeAxis { end_ns, warm_up_ns }, panels)
+    let mut marks_ns: Vec<u64> = run.status.reasons.iter().filter_map(|one| one.at_ns).collect();
+    marks_ns.truncate(MOST_MARKS);
+    (TimeAxis { end_ns, warm_up_ns, marks_ns }, panels)
 }
 
 /// What a line is called where there is one direction, and where there are two, up and down.
