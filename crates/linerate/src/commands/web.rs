@@ -6,15 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_engine::event::Cancel;
-use linerate_measure::Run;
-use linerate_measure::comparison::Asked;
+use linerate_measure::comparison::{Asked, Side, StoredRuns};
 use linerate_measure::run::exit;
 use linerate_report::{Page, Source, render_list};
 use linerate_results::read::RunRow;
 use linerate_results::{Store, StoreError};
 
 use super::compare::stored::compare_runs;
-use super::report::{Found, of_store};
+use super::report::of_store;
 use super::{Failure, print};
 use crate::args::WebArgs;
 use crate::http::{Answer, HttpServer, Request, Site, TEXT, render_answer};
@@ -147,9 +146,15 @@ impl StoreSite {
         };
         let (a, b) = (named("a")?, named("b")?);
         let store = self.open()?;
-        let [of_a, of_b] = [runs_of(of_store(&store, a)?, a)?, runs_of(of_store(&store, b)?, b)?];
+        let [of_a, of_b] = [(a, Side::A), (b, Side::B)].map(|(name, side)| {
+            let found = of_store(&store, name)?;
+            StoredRuns::parse(found.source().text, side).map_err(|_| {
+                let other = "`linerate results diff` compares such runs";
+                Missing::Unknown(format!("the run {name} has several cells: {other}"))
+            })
+        });
         let asked = Asked { commands: [a.to_owned(), b.to_owned()], conditions: Vec::new() };
-        let comparison = compare_runs(&asked, &of_a, &of_b);
+        let comparison = compare_runs(&asked, of_a?, of_b?);
         let text = render_json(&comparison) + "\n";
         let source = Source { name: "comparison.json", text: &text };
         let page = Document::Comparison(Box::new(comparison)).page("PAGE.html");
@@ -182,14 +187,6 @@ fn version_of(runs: &[RunRow]) -> String {
 fn live_of(runs: &[RunRow], name: &str) -> Option<(String, String)> {
     let run = runs.iter().find(|run| run.run == name)?;
     run.ended_ms.is_none().then(|| (EVENTS.to_owned(), version_of(runs)))
-}
-
-fn runs_of(found: Found, name: &str) -> Result<Vec<Run>, Missing> {
-    found.into_runs().ok_or_else(|| {
-        Missing::Unknown(format!(
-            "the run {name} has several cells: `linerate results diff` compares such runs"
-        ))
-    })
 }
 
 #[cfg(test)]
