@@ -4,7 +4,9 @@ use std::fs::File;
 use std::path::Path;
 
 use linerate_engine::event::Cancel;
-use linerate_measure::comparison::{Asked, ComparedRun, Comparison, Side, differences, figures_of};
+use linerate_measure::comparison::{
+    Asked, ComparedRun, Comparison, Side, differences, figures_of_run,
+};
 use linerate_measure::{Outcome, Run};
 use serde::Deserialize;
 
@@ -40,7 +42,7 @@ fn compared(side: Side, pair: usize, run: &Run) -> ComparedRun {
         pair,
         run_id: Some(run.run_id.clone()),
         exit_code: run.status.exit_code.into(),
-        figures: if is_measured { figures_of(&run.summary) } else { Default::default() },
+        figures: if is_measured { figures_of_run(run) } else { Default::default() },
         message: run.status.message.clone(),
     }
 }
