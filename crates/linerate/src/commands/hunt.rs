@@ -124,23 +124,24 @@ impl Search<'_> {
         mut trial: Trial,
         has_begun: bool,
     ) -> (Box<Run>, Judge) {
-        let mut waits = 0;
+        let (mut waits, mut is_shortened) = (0, self.is_limited);
         loop {
-            if self.is_limited {
+            if is_shortened {
                 trial.longest_ns = trial.longest_ns.min(goal.trial_ns);
             }
             let (run, judge) = self.try_rate(goal, &trial_plan(plan, &trial), &trial);
             let is_refused =
                 run.status.outcome == Outcome::Failed && run.status.exit_code == exit::BUSY;
-            let can_shorten = trial.longest_ns > goal.trial_ns;
-            if !is_refused || self.cancel.requested() || !(can_shorten || has_begun) {
+            if !is_refused || self.cancel.requested() {
+                // What is admitted only when it is shorter is too long by the server's rule.
+                self.is_limited |= is_shortened && waits == 0;
                 return (run, judge);
             }
-            if can_shorten {
-                self.is_limited = true;
+            if !is_shortened && trial.longest_ns > goal.trial_ns {
+                is_shortened = true;
                 continue;
             }
-            if waits >= BUSY_WAITS_MAX {
+            if !has_begun || waits >= BUSY_WAITS_MAX {
                 return (run, judge);
             }
             if waits == 0 && !self.args.output.quiet {
