@@ -80,6 +80,11 @@ impl Hunting {
         format!("{}:{}ns", trial.rate, trial.longest_ns)
     }
 
+    /// The longest that the trial that runs measures.
+    pub(crate) fn longest_ns(&self) -> u64 {
+        self.now.as_ref().map_or(0, |now| now.trial.longest_ns)
+    }
+
     /// Takes what an end of a pair has counted. Whether the trial is decided by it: its loads may end.
     pub(crate) fn handle_sample(&mut self, place: usize, sample: &Sample) -> bool {
         let member = self.members.iter().position(|member| member.place == place);

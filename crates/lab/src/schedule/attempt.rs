@@ -89,8 +89,6 @@ pub(super) struct Attempt {
     start_ns: Option<i64>,
     /// The search that the pairs make in lockstep.
     pub(super) hunting: Option<Hunting>,
-    /// The longest that its current trial measures.
-    trial_ns: u64,
     /// What the sink is to be told next.
     pub(super) untold: Vec<Event>,
     failure: Option<String>,
@@ -111,7 +109,6 @@ impl Attempt {
             reached: Vec::new(),
             start_ns: None,
             hunting: None,
-            trial_ns: 0,
             untold: Vec::new(),
             failure: None,
             notes: Vec::new(),
@@ -343,7 +340,7 @@ impl Attempt {
     pub(super) fn start_clients(&mut self, conductor: &mut Conductor<'_>) {
         let trial = self.hunting.as_mut().map(|hunting| {
             let trial = hunting.begin_trial()?;
-            Some((hunting.words(&trial), trial.longest_ns))
+            Some(hunting.words(&trial))
         });
         let trial = match trial {
             // The hunt is over.
@@ -351,8 +348,7 @@ impl Attempt {
             Some(Some(trial)) => Some(trial),
             None => None,
         };
-        if let Some((_, longest_ns)) = trial {
-            self.trial_ns = longest_ns;
+        if trial.is_some() {
             self.programs.retain(|one| one.role == Role::Server);
         }
         self.enter(conductor, Stage::Arming, SET_UP_NS);
@@ -380,7 +376,7 @@ impl Attempt {
                 }
             }
             let mut client = &work.client;
-            if let (Some((words, _)), Some(of_trial)) = (&trial, of_trial) {
+            if let (Some(words), Some(of_trial)) = (&trial, of_trial) {
                 (client, reached.trial) = (of_trial, words.clone());
             }
             self.start(conductor, (place, pair.number), Role::Client, host, client, &reached);
@@ -390,8 +386,8 @@ impl Attempt {
 
     /// Names the start to all clients that wait for it.
     fn start_load(&mut self, conductor: &mut Conductor<'_>) {
-        let planned_ns = match self.hunting {
-            Some(_) => self.trial_ns,
+        let planned_ns = match &self.hunting {
+            Some(hunting) => hunting.longest_ns(),
             None => self.point(conductor).map_or(0, Point::most_ns),
         };
         let planned_ns = planned_ns.saturating_mul(2);
