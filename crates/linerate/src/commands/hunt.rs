@@ -61,11 +61,14 @@ fn hunt_and_print(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let keeper = open_store(args.output.store.as_deref(), cancel)?;
     let mut report = HuntReport::new(args, destination, cancel);
     report.begin(hunt.goal());
-    let searched = {
+    let mut searched = {
         let lease = Lease::new();
         Search { args, keys, cancel, lease, is_limited: false }.run(hunt, &plan, &mut report)
     };
     let mut unkept = None;
+    if args.output.strict {
+        searched.status.be_strict();
+    }
     keep(keeper.as_ref(), &searched, "linerate hunt", &mut unkept);
     let exit_code = report.end(&searched)?;
     unkept.map_or(Ok(exit_code), Err)

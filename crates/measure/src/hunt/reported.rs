@@ -2,6 +2,7 @@
 
 use super::{Goal, HuntRecord, Outcome, TrialRecord, TrialVerdict};
 use crate::run::{Outcome as RunOutcome, Run, Status, exit};
+use crate::trust::{Reason, Trust};
 
 /// The run of the trial whose samples and reports a hunt's result has: the last one that passed at the highest rate
 /// that passed, else the last one.
@@ -51,29 +52,34 @@ impl Reported {
         let goal = goal.clone();
         let record = HuntRecord { goal, trials, outcome, pairs, reported_trial: self.trial };
         let notes = std::mem::take(&mut run.status.notes);
-        run.status = record.status(notes);
+        let reasons = std::mem::take(&mut run.status.reasons);
+        run.status = record.status(reasons, notes);
         run.hunt = Some(Box::new(record));
         Some(run)
     }
 }
 
 impl HuntRecord {
-    /// How the hunt as a whole ended.
-    pub fn status(&self, notes: Vec<String>) -> Status {
-        let (outcome, exit_code) = match self.outcome {
-            Outcome::Interrupted { .. } => (RunOutcome::Interrupted, exit::INTERRUPTED),
-            Outcome::Unsteady { .. }
-            | Outcome::SenderLimited { .. }
-            | Outcome::SenderStalls { .. }
-            | Outcome::TooFewSamples { .. } => (RunOutcome::Untrustworthy, exit::UNTRUSTWORTHY),
-            Outcome::Found { .. }
-            | Outcome::AtLeast { .. }
-            | Outcome::Below { .. }
-            | Outcome::Keeps { .. }
-            | Outcome::Breaks { .. }
-            | Outcome::Bisected { .. } => (RunOutcome::Complete, exit::VALID),
+    /// How the hunt as a whole ended, with what speaks against the figures of its reported trial.
+    pub fn status(&self, reasons: Vec<Reason>, notes: Vec<String>) -> Status {
+        let (outcome, exit_code, verdict) = match (self.outcome, Trust::of(&reasons)) {
+            (Outcome::Interrupted { .. }, verdict) => {
+                (RunOutcome::Interrupted, exit::INTERRUPTED, verdict)
+            }
+            (
+                Outcome::Unsteady { .. }
+                | Outcome::SenderLimited { .. }
+                | Outcome::SenderStalls { .. }
+                | Outcome::TooFewSamples { .. },
+                _,
+            )
+            | (_, Trust::Invalid) => {
+                (RunOutcome::Untrustworthy, exit::UNTRUSTWORTHY, Trust::Invalid)
+            }
+            (_, verdict) => (RunOutcome::Complete, exit::VALID, verdict),
         };
         let message = (exit_code != exit::VALID).then(|| self.describe());
-        Status { outcome, exit_code, message, unmet: Vec::new(), notes }
+        let (verdict, unmet) = (Some(verdict), Vec::new());
+        Status { outcome, exit_code, verdict, reasons, message, unmet, notes }
     }
 }
