@@ -14,6 +14,16 @@ use crate::hunting::Hunting;
 /// Clients have so long to tell of a trial that was ended.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// What a record was.
+pub(super) enum Told {
+    /// The document of a run.
+    Document,
+    /// What an end counted in an interval.
+    Sample(Box<Sample>),
+    /// Anything else.
+    Other,
+}
+
 impl Attempt {
     /// Begins the search of the cell's point, where it has one, by the pairs whose servers were started.
     pub(super) fn begin_hunt(&mut self, conductor: &Conductor<'_>) {
@@ -55,7 +65,8 @@ impl Attempt {
             if has_failed && !was_ended {
                 failure.get_or_insert_with(|| client.describe_end());
             }
-            let clock = conductor.hosts.clock(client.host);
+            let named = self.start.clock(client.host).filter(|_| !self.start.was_set(client.host));
+            let clock = named.or_else(|| conductor.hosts.clock(client.host));
             let started_ns =
                 client.started_ns.zip(clock).map(|(ns, clock)| from_host(ns, clock.offset));
             hunting.handle_run(client.place, run, started_ns);

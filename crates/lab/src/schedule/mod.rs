@@ -6,12 +6,15 @@ mod fleet;
 mod lockstep;
 mod progress;
 mod run;
+mod start;
 mod verdict;
 
 pub use event::{CellEnd, CellStatus, Document, Event, RunEnding, Sink, SinkError, Skew};
 pub use fleet::Fleet;
 pub use progress::{CellState, Progress};
 pub use run::run;
+
+pub(crate) use run::longest_s;
 
 #[cfg(test)]
 mod tests;
