@@ -4,6 +4,9 @@ use linerate_measure::limits::{Cause, Limit, Place};
 use linerate_measure::units::render_bytes;
 use linerate_measure::{Direction, Role, Run};
 
+/// A smaller share of the time is not told.
+const LEAST_SHARE: f64 = 0.5;
+
 /// The lines of each direction: one where nothing is to be changed, else what stood behind it and a way out too.
 pub(super) fn limit_lines(run: &Run) -> Vec<(String, String)> {
     let of_directions = || run.summary.limits.iter().filter(|limit| limit.flow.is_none());
@@ -15,9 +18,11 @@ pub(super) fn limit_lines(run: &Run) -> Vec<(String, String)> {
             (true, Direction::Down) => "limited by, down",
             (true, _) => "limited by, up",
         };
-        let share = limit
-            .share
-            .map_or(String::new(), |share| format!(", {:.0} % of the time", share * 100.0));
+        // Of few intervals the share says little.
+        let share = match limit.share.filter(|share| *share >= LEAST_SHARE) {
+            Some(share) => format!(", {:.0} % of the time", share * 100.0),
+            None => String::new(),
+        };
         lines.push((name.to_owned(), format!("{}{share}", describe(limit))));
         if is_well(limit.cause) {
             continue;
