@@ -31,6 +31,7 @@ pub mod executable;
 mod habits;
 pub mod host;
 pub mod identity;
+mod index;
 mod key_log;
 pub mod known_servers;
 mod metrics_server;
