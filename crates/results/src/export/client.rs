@@ -31,8 +31,8 @@ const PAGE: usize = 10_000;
 /// Names of one question.
 pub(super) const IDS: usize = 1000;
 
-/// The most documents that are read for one question.
-const MOST_READ: usize = 20_000_000;
+/// The most documents that are kept for one question.
+const MOST_FOUND: usize = 1_000_000;
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -413,45 +413,62 @@ impl<E: Exchange> Index<E> {
         Ok(())
     }
 
-    /// The documents of a kind for which a field, named by its path, has one of these values, ordered by fields that
+    /// The documents of a kind for which each field, named by its path, has one of its values, ordered by fields that
     /// tell any two of them apart.
     ///
     /// # Errors
-    /// Where the server fails.
+    /// Where the server fails, or has too many.
     pub fn find(
         &mut self,
         kind: DocumentKind,
         terms: &[(&str, &[String])],
         order: &[&str],
     ) -> Result<Vec<Value>, IndexError> {
+        let mut found = Vec::new();
+        self.each(kind, terms, order, |document| {
+            found.push(document.clone());
+            match found.len() {
+                0..=MOST_FOUND => Ok(()),
+                _ => Err(IndexError::Strange(format!(
+                    "it has more than {MOST_FOUND} documents of these"
+                ))),
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Gives such documents to a function, page by page.
+    ///
+    /// # Errors
+    /// Where the server fails, or the function's own.
+    pub fn each(
+        &mut self,
+        kind: DocumentKind,
+        terms: &[(&str, &[String])],
+        order: &[&str],
+        mut take: impl FnMut(&Value) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
         let path = format!("/{}/_search?ignore_unavailable=true", self.version.indices(kind));
         let filters: Vec<Value> =
             terms.iter().map(|(field, values)| json!({ "terms": { (*field): values } })).collect();
         let sort: Vec<Value> = order.iter().map(|field| json!({ (*field): "asc" })).collect();
-        let mut found = Vec::new();
-        let mut after = Value::Null;
+        let mut query = json!({
+            "size": PAGE, "sort": sort, "query": { "bool": { "filter": filters } },
+        });
         loop {
-            let mut query = json!({
-                "size": PAGE, "sort": sort, "query": { "bool": { "filter": filters } },
-            });
-            if let (false, Some(fields)) = (after.is_null(), query.as_object_mut()) {
-                fields.insert("search_after".to_owned(), after.clone());
-            }
             let answer = self.ask("POST", &path, &query.to_string())?;
             let hits = answer["hits"]["hits"].as_array().map(Vec::as_slice).unwrap_or_default();
-            found.extend(hits.iter().map(|hit| hit["_source"].clone()));
-            if hits.len() < PAGE {
-                return Ok(found);
-            }
-            if found.len() > MOST_READ {
-                let why = format!("the index has more than {MOST_READ} documents of these");
-                return Err(IndexError::Strange(why));
-            }
+            hits.iter().try_for_each(|hit| take(&hit["_source"]))?;
             let last = hits.last().map(|hit| hit["sort"].clone()).unwrap_or_default();
-            if last == after {
+            if hits.len() < PAGE {
+                return Ok(());
+            }
+            if last.is_null() || query["search_after"] == last {
                 return Err(IndexError::Strange("its pages don't end".to_owned()));
             }
-            after = last;
+            if let Some(fields) = query.as_object_mut() {
+                fields.insert("search_after".to_owned(), last);
+            }
         }
     }
 

@@ -37,6 +37,9 @@ pub enum Points {
 /// The most runs that one question reads.
 const MOST_RUNS: usize = 1000;
 
+/// The most points that one question reads at a time.
+const MOST_POINTS: usize = 50_000_000;
+
 /// Reads runs into a store in memory. Names of runs, iterations, samples and periods are those of the index.
 ///
 /// # Errors
@@ -374,14 +377,22 @@ fn read_points<E: Exchange>(
     let mut points = PointsBySeries::new();
     for ids in ids.chunks(IDS) {
         let order = [path.as_str(), "metric_data.begin"];
-        for document in index.find(DocumentKind::MetricData, &[(&path, ids)], &order)? {
+        let mut count = 0;
+        index.each(DocumentKind::MetricData, &[(&path, ids)], &order, |document| {
             let data = &document["metric_data"];
             let span = whole(data, "begin").zip(whole(data, "end"));
             let span = span.and_then(|(begin, end)| Span::new(begin, end));
             if let Some(point) = span.zip(number(data, "value")) {
                 points.entry(text(&document["metric_desc"], &field)).or_default().push(point);
             }
-        }
+            count += 1;
+            match count {
+                0..=MOST_POINTS => Ok(()),
+                _ => {
+                    Err(IndexError::Store(format!("the metric has more than {MOST_POINTS} points")))
+                }
+            }
+        })?;
     }
     Ok(points)
 }

@@ -1,8 +1,5 @@
 //! Versions of the Common Data Model, and the kinds of its documents.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-
 /// A version of the Common Data Model. Later ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CdmVersion {
@@ -59,13 +56,11 @@ impl CdmVersion {
     /// are in one month.
     pub fn index(self, kind: DocumentKind, began_ms: i64) -> String {
         let name = format!("{}{}", self.prefix(), kind.name());
-        match (self.is_monthly(), Timestamp::from_millisecond(began_ms)) {
-            (true, Ok(began)) => {
-                let date = began.to_zoned(TimeZone::UTC);
-                format!("{name}@{:04}.{:02}", date.year(), date.month())
-            }
-            _ => name,
+        if !self.is_monthly() {
+            return name;
         }
+        let (year, month) = month_of(began_ms);
+        format!("{name}@{year:04}.{month:02}")
     }
 
     /// The pattern of all indices of a kind of documents.
@@ -96,6 +91,19 @@ impl CdmVersion {
     pub fn has_aggregation(self) -> bool {
         self >= Self::V9
     }
+}
+
+/// Year and month of a time (UTC, milliseconds since 1970), by days since 1 March of the year 0: years that begin in
+/// March have their leap day at the end, and 153 days are five of their months.
+fn month_of(ms: i64) -> (i64, i64) {
+    let days = ms.div_euclid(86_400_000).saturating_add(719_468);
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let is_next = month >= 10;
+    let month = if is_next { month - 9 } else { month + 3 };
+    (year + era * 400 + i64::from(is_next), month)
 }
 
 /// A kind of documents of the Common Data Model.
@@ -144,5 +152,27 @@ impl DocumentKind {
             Self::MetricDesc => "metric_desc",
             Self::MetricData => "metric_data",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_are_those_of_the_calendar() {
+        const DAY_MS: i64 = 86_400_000;
+        let mut ms = 0;
+        for year in 1970..2405 {
+            let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+            let february = if is_leap { 29 } else { 28 };
+            let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            for (month, days) in (1..).zip(lengths) {
+                assert_eq!(month_of(ms), (year, month));
+                ms += days * DAY_MS;
+                assert_eq!(month_of(ms - 1), (year, month));
+            }
+        }
+        assert_eq!(month_of(-1), (1969, 12));
     }
 }
