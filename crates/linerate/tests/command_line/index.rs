@@ -154,7 +154,9 @@ port = {port}
 samples = 2
 [[cells]]
 workload = "stream"
-bytes = "20k"
+time = "500ms"
+interval = "100ms"
+rate = "10M"
 "#
     ));
     let server = Server::new();

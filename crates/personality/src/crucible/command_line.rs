@@ -1,6 +1,7 @@
 //! The command line: `crucible multiplex`, `run`, `get result` and `get metric`.
 
 use super::endpoint::{Endpoint, parse_endpoint};
+pub use super::kept::Kept;
 use super::numbers::parse_numbers;
 use super::parameter::{EngineRole, Setting};
 use super::quirk::{Reading, render_quirks};
@@ -122,19 +123,6 @@ impl GivenParams {
         params.name = self.name.clone().or(params.name.take());
         params.email = self.email.clone().or(params.email.take());
     }
-}
-
-/// Where results are: a store, or an index of a search engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// The store.
-    pub store: Option<String>,
-    /// The address of the index.
-    pub index: Option<String>,
-    /// A file with the certificates that the index is trusted by.
-    pub ca: Option<String>,
-    /// A file with the credential for the index.
-    pub auth_file: Option<String>,
 }
 
 /// How results are printed.
