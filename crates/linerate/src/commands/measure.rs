@@ -94,7 +94,8 @@ fn measure_all(
     let mut exit_code = exit::VALID;
     let mut rest = plans;
     while let [plan, further @ ..] = rest {
-        let run = measure_one(plan, given, &keys, start, &mut reporter, cancel);
+        let how = (start, output.strict);
+        let run = measure_one(plan, given, &keys, how, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
         keep(keeper.as_ref(), &run, command_of(plan), &mut unkept);
         rest = match run.status.outcome {
@@ -151,13 +152,13 @@ fn measure_one(
     plan: &Plan,
     given: &KeyArgs,
     keys: &Keys,
-    start: Option<&LaterStart>,
+    (start, strict): (Option<&LaterStart>, bool),
     reporter: &mut Reporter,
     cancel: &Cancel,
 ) -> Run {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let access = access_of(plan, given, keys, &sink);
-    let (run, dropped) = thread::scope(|scope| {
+    let (mut run, dropped) = thread::scope(|scope| {
         let listener = &mut *reporter;
         listener.begin(plan);
         let print = move || listener.follow(&events);
@@ -174,6 +175,9 @@ fn measure_one(
         let _ = printing.map(|printing| printing.join());
         (run, dropped)
     });
+    if strict {
+        run.status.be_strict();
+    }
     reporter.handle_run(&run, dropped);
     run
 }
