@@ -15,6 +15,7 @@ mod figures;
 mod interval;
 mod order;
 mod printed;
+mod stored;
 mod student;
 #[cfg(test)]
 mod tests;
@@ -28,5 +29,6 @@ pub use figures::{COMPARED, Compared, Figures, figures_of};
 pub use interval::{MOST_VALUES, median, median_interval, rank};
 pub use order::{Side, draw_order};
 pub use printed::PrintedBy;
+pub use stored::StoredRuns;
 
 pub use crate::trust::Trust;
