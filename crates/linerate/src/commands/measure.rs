@@ -9,6 +9,7 @@ use linerate_engine::event::{Cancel, Sink};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
 
+use super::report::PageFile;
 use super::{Failure, await_file, dry_run, keep, open_destination, open_store, print};
 use crate::args::{KeyArgs, OutputArgs};
 use crate::certificates::read_authority;
@@ -90,6 +91,7 @@ fn measure_all(
     let destination = open_destination(output.output.as_deref(), cancel)?;
     let mut reporter = Reporter::for_flags(output, plans.len(), destination, cancel);
     let keeper = open_store(output.store.as_deref(), cancel)?;
+    let mut page = PageFile::open(output.report.as_deref(), cancel)?;
     let mut unkept = None;
     let mut exit_code = exit::VALID;
     let mut rest = plans;
@@ -98,6 +100,7 @@ fn measure_all(
         let run = measure_one(plan, given, &keys, how, &mut reporter, cancel);
         exit_code = exit_code.max(run.status.exit_code);
         keep(keeper.as_ref(), &run, command_of(plan), &mut unkept);
+        page.push(&run);
         rest = match run.status.outcome {
             Outcome::Interrupted => &[],
             // Where one can't be measured, the next can't either, unless another server is asked.
@@ -106,6 +109,7 @@ fn measure_all(
         };
     }
     reporter.close()?;
+    page.write()?;
     tell_kept(keeper.as_ref(), output.store.is_some() && !output.quiet);
     unkept.map_or(Ok(exit_code), Err)
 }

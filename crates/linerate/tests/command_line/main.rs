@@ -11,8 +11,10 @@ mod index;
 mod matrix;
 mod matrix_resume;
 mod output_file;
+mod report;
 mod results;
 mod seeds;
+mod web;
 
 #[path = "../ports/quiet.rs"]
 mod quiet;
