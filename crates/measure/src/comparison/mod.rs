@@ -25,7 +25,7 @@ pub use differences::{Difference, MOST_DIFFERENCES, differences};
 pub use document::{Asked, ComparedRun, Comparison, ComparisonStatus, JudgedCondition};
 pub use drift::Drift;
 pub use estimate::{CONFIDENCE, FigureRatio, Finding, Method, compare_pairs, compare_stored};
-pub use figures::{COMPARED, Compared, Figures, figures_of};
+pub use figures::{COMPARED, Compared, Figures, figures_of, figures_of_run};
 pub use interval::{MOST_VALUES, median, median_interval, rank};
 pub use order::{Side, draw_order};
 pub use printed::PrintedBy;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{ComparedRun, Figures, Side, figures_of};
+use super::{ComparedRun, Figures, Side, figures_of_run};
 use crate::{Outcome, Run};
 
 /// The most runs of one side.
@@ -48,7 +48,7 @@ fn compared(side: Side, pair: usize, run: &Run) -> ComparedRun {
         pair,
         run_id: Some(run.run_id.clone()),
         exit_code: run.status.exit_code.into(),
-        figures: if is_measured { figures_of(&run.summary) } else { Figures::new() },
+        figures: if is_measured { figures_of_run(run) } else { Figures::new() },
         message: run.status.message.clone(),
     }
 }
