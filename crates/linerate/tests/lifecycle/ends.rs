@@ -141,7 +141,9 @@ impl Server {
     pub(crate) fn measure(&self, words: &str) -> Ended {
         let mut runs = (0..RUNS_AT_MOST).map(|_| self.start_client(words).finish());
         let last = runs.by_ref().find(|ended| !ended.receiver_was_late());
-        last.unwrap_or_else(|| panic!("`{words}`: the receiver was late in each of {RUNS_AT_MOST} runs"))
+        last.unwrap_or_else(|| {
+            panic!("`{words}`: the receiver was late in each of {RUNS_AT_MOST} runs")
+        })
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -304,7 +306,8 @@ impl Ended {
     /// Whether the figures aren't to be trusted since the receiver's time was too short for what was sent.
     fn receiver_was_late(&self) -> bool {
         self.exit_code == Some(6)
-            && (self.stdout.contains("s clock, and were sent within") || self.stdout.contains("and no time, so there"))
+            && (self.stdout.contains("s clock, and were sent within")
+                || self.stdout.contains("and no time, so there"))
     }
 
     /// Its document, which must be whole and say this exit code, with which it must have ended.

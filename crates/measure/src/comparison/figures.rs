@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::Run;
 use crate::metric::{
     CONNECTIONS_PER_S, CPU_PER_GB, CPU_PER_TRANSACTION, ESTABLISHMENT, FIRST_BYTE, GOODPUT,
     LATENCY, Metric, TRANSACTIONS_PER_S, Unit,
@@ -88,6 +89,20 @@ pub fn figures_of(summary: &Summary) -> Figures {
     COMPARED.iter().filter_map(|one| Some((one.name(), value(one)?))).collect()
 }
 
+/// The figures of a run. Where a warm-up was looked for, rates are without it.
+pub fn figures_of_run(run: &Run) -> Figures {
+    let mut figures = figures_of(&run.summary);
+    let steady = run.steadiness.iter().filter(|_| run.plan.local.finds_warm_up);
+    let mut rates = BTreeMap::<&str, f64>::new();
+    for one in steady {
+        *rates.entry(&one.name).or_default() += one.rate;
+    }
+    for (name, figure) in &mut figures {
+        *figure = rates.get(name.as_str()).copied().unwrap_or(*figure);
+    }
+    figures
+}
+
 fn quantile_of(latency: Option<&Latency>, part: &str) -> Option<f64> {
     let latency = latency?;
     let value = match part {
@@ -103,6 +118,9 @@ fn quantile_of(latency: Option<&Latency>, part: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::{Draft, Outcome};
+    use crate::steady::Steadiness;
+    use crate::{Plan, Transport, Workload};
 
     #[test]
     fn names_differ_and_figures_are_those_of_the_summary() {
@@ -133,6 +151,21 @@ mod tests {
             ("latency_p99_ns", 9.0),
         ];
         assert_eq!(figures, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        let mut run = Draft::new(String::new(), Plan::new("host", 1, Workload::rr(Transport::Tcp)))
+            .into_run(Outcome::Complete, 0, None);
+        run.summary = summary.clone();
+        run.steadiness = vec![Steadiness {
+            name: "transactions_per_s".to_owned(),
+            direction: None,
+            intervals: 40,
+            warm_up_ns: Some(1),
+            rate: 1.5e3,
+            varied_by: None,
+        }];
+        assert_eq!(figures_of_run(&run), figures);
+        run.plan.local.finds_warm_up = true;
+        assert_eq!(figures_of_run(&run).get("transactions_per_s"), Some(&1.5e3));
+        assert_eq!(figures_of_run(&run).len(), figures.len());
         let stream = figures_of(&Summary { transactions_per_s: None, ..summary });
         assert_eq!(
             (stream.get("goodput_bps"), stream.get("cpu_s_per_gb")),

@@ -5,6 +5,7 @@ use crate::dialect::{Dialect, DialectOptions};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
+use crate::steady::steadiness;
 use crate::summary::{Unmet, judge_dialect, machine_notes, summarize, unmet};
 
 /// What is known of a run so far.
@@ -116,6 +117,17 @@ impl Draft {
         environment.client = client_host.unwrap_or(environment.client);
         environment.server = server_host.or(environment.server);
         self.samples.sort_by_key(|sample| (sample.to_ns, sample.role));
+        let steadiness = match self.dialect {
+            Dialect::Native => steadiness(&self.plan.workload, &self.samples),
+            _ => Vec::new(),
+        };
+        let rises = steadiness.iter().any(|one| one.warm_up_ns.is_none());
+        if self.plan.local.finds_warm_up && rises {
+            notes.push(
+                "the rate rose for most of the run, so no warm-up was left out: measure for longer"
+                    .to_owned(),
+            );
+        }
         Run {
             schema: Run::SCHEMA.to_owned(),
             run_id: self.run_id,
@@ -129,6 +141,7 @@ impl Draft {
             reports: self.client.into_iter().chain(self.server).collect(),
             earlier_iterations: self.earlier_iterations,
             hunt: None,
+            steadiness,
             status: Status { outcome, exit_code, message, unmet, notes },
         }
     }

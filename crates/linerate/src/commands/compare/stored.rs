@@ -4,7 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use linerate_engine::event::Cancel;
-use linerate_measure::comparison::{Asked, ComparedRun, Comparison, Side, differences, figures_of};
+use linerate_measure::comparison::{
+    Asked, ComparedRun, Comparison, Side, differences, figures_of_run,
+};
+use linerate_measure::repeats::Repeats;
 use linerate_measure::{Outcome, Run};
 use serde::Deserialize;
 
@@ -13,11 +16,12 @@ use super::super::{Failure, await_file, read_text};
 /// The longest file. A document of 10,000 flows with samples is shorter.
 const TEXT_BYTES: u64 = 1 << 30;
 
-/// One document, or an array of them.
+/// One document, an array of them, or several runs of one plan.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Stored {
     Several(Vec<Run>),
+    Repeats(Box<Repeats>),
     One(Box<Run>),
 }
 
@@ -40,7 +44,7 @@ fn compared(side: Side, pair: usize, run: &Run) -> ComparedRun {
         pair,
         run_id: Some(run.run_id.clone()),
         exit_code: run.status.exit_code.into(),
-        figures: if is_measured { figures_of(&run.summary) } else { Default::default() },
+        figures: if is_measured { figures_of_run(run) } else { Default::default() },
         message: run.status.message.clone(),
     }
 }
@@ -54,6 +58,7 @@ fn read(path: &str) -> Result<Vec<Run>, Failure> {
     })?;
     Ok(match stored {
         Stored::Several(runs) => runs,
+        Stored::Repeats(repeats) => repeats.documents,
         Stored::One(run) => vec![*run],
     })
 }

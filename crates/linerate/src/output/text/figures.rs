@@ -3,7 +3,7 @@
 use linerate_measure::metric::{self, Metric};
 use linerate_measure::summary::Latency;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
-use linerate_measure::{Run, Summary};
+use linerate_measure::{Direction, Run, Summary};
 
 use super::latencies::render_latencies;
 use super::{Style, render_number};
@@ -14,6 +14,7 @@ pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String 
     let mut lines = Lines::default();
     lines.push_transactions(summary);
     lines.push_throughput(summary);
+    lines.push_steadiness(run);
     lines.push_datagrams(summary);
     lines.push_frames(summary);
     lines.push_cost(summary);
@@ -123,6 +124,29 @@ impl Lines {
             metric::WRONG_BYTES.label,
             summary.wrong_bytes.filter(|bytes| *bytes > 0).map(render_bytes),
         );
+    }
+
+    /// How much the rate varied in this run; where a warm-up was looked for, what was found.
+    fn push_steadiness(&mut self, run: &Run) {
+        for one in &run.steadiness {
+            let way = match one.direction {
+                Some(Direction::Up) if run.steadiness.len() > 1 => " up",
+                Some(Direction::Down) if run.steadiness.len() > 1 => " down",
+                _ => "",
+            };
+            let rate = match one.direction {
+                Some(_) => render_rate(one.rate),
+                None => format!("{}/s", render_count(one.rate)),
+            };
+            let found = one.warm_up_ns.map(|ns| match ns {
+                0 => "no warm-up found".to_owned(),
+                ns => format!("{rate} from {} on", render_duration_ns(ns)),
+            });
+            let found = found.filter(|_| run.plan.local.finds_warm_up);
+            self.push(&format!("  without warm-up{way}"), found);
+            let varied = one.varied_by.map(|share| format!("+- {:.1} %", share * 100.0));
+            self.push(&format!("  this run varied by{way}"), varied);
+        }
     }
 
     fn push_transactions(&mut self, summary: &Summary) {
