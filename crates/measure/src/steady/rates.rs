@@ -63,7 +63,9 @@ fn steady_rate(
         samples.iter().filter(|sample| sample.role == role && !sample.warm_up).collect();
     measured.sort_by_key(|sample| sample.to_ns);
     // The last interval is cut off where the load ends.
-    let usual_ns = measured.iter().map(|sample| length_ns(sample)).max()?;
+    let mut sorted: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
+    sorted.sort_unstable();
+    let usual_ns = *sorted.get(sorted.len() / 2)?;
     measured.retain(|sample| length_ns(sample).saturating_mul(2) > usual_ns);
     let counts: Vec<u64> = measured.iter().map(|sample| count(sample)).collect::<Option<_>>()?;
     let per_s = |counted: u64, ns: u64| counted as f64 / (ns.max(1) as f64 / 1e9);
