@@ -153,28 +153,35 @@ impl Printer for CsvPrinter {
     }
 
     fn render_repeats(&mut self, repeats: &Repeats) -> String {
-        let figures: [(&str, fn(&FigureSpread) -> Option<f64>); 4] = [
+        type Figure = fn(&FigureSpread) -> Option<f64>;
+        let rows: [(&str, Figure); 4] = [
             ("median", |spread| Some(spread.median)),
             ("mean", |spread| Some(spread.mean)),
             ("low", |spread| spread.low),
             ("high", |spread| spread.high),
         ];
-        let row = |(name, of): (&str, fn(&FigureSpread) -> Option<f64>)| {
+        let row = |(name, of): (&str, Figure)| {
             let cells = COLUMNS.iter().map(|(head, _)| match head {
                 Head::Fact("row") => name.to_owned(),
-                head => {
-                    let column = head.name();
-                    cell(repeats.metrics.iter().find(|one| one.name == column).and_then(of))
-                }
+                head => cell(spread_of(repeats, &head.name()).and_then(of)),
             });
             cells.collect::<Vec<_>>().join(",") + "\n"
         };
-        figures.map(row).concat()
+        rows.map(row).concat()
     }
 
     fn render_end(&mut self) -> String {
         String::new()
     }
+}
+
+/// The figure of a column over several runs. Connections stand in the column of transactions.
+fn spread_of<'a>(repeats: &'a Repeats, column: &str) -> Option<&'a FigureSpread> {
+    let is_in = |name: &str| {
+        name == column
+            || name == metric::CONNECTIONS_PER_S.name && column == metric::TRANSACTIONS_PER_S.name
+    };
+    repeats.metrics.iter().find(|one| is_in(&one.name))
 }
 
 /// What a sample and a summary have in common.
