@@ -34,6 +34,8 @@ const OF_MATRIX: [&str; 19] = [
     "quiet",
     "verbose",
     "dry-run",
+    "repeat",
+    "precision",
     "title",
     "tag",
     "start-at",
