@@ -25,7 +25,7 @@ pub(super) enum Native {
 }
 
 /// Flags that the matrix itself gives, or that change where a result goes.
-const OF_MATRIX: [&str; 19] = [
+const OF_MATRIX: [&str; 21] = [
     "port",
     "json",
     "ndjson",
