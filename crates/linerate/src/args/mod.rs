@@ -171,7 +171,7 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all of them, as one object: plan, sample, run, link, matrix, comparison, repeats
+  linerate schema                   all of them, as one object
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
     /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the

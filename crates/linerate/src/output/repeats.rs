@@ -34,7 +34,7 @@ fn render_origin(repeats: &Repeats) -> String {
         ),
         None => format!("{runs} of {}", repeats.most_runs),
     };
-    format!("{why}; +- is the 95 % interval of the mean over runs")
+    format!("{why}; +- is the 95 % interval of the mean")
 }
 
 fn render_spread(spread: &FigureSpread) -> Vec<String> {

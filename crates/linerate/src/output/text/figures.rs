@@ -13,8 +13,7 @@ pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String 
     let summary = &run.summary;
     let mut lines = Lines::default();
     lines.push_transactions(summary);
-    lines.push_throughput(summary);
-    lines.push_steadiness(run);
+    lines.push_throughput(run);
     lines.push_datagrams(summary);
     lines.push_frames(summary);
     lines.push_cost(summary);
@@ -102,7 +101,8 @@ impl Lines {
         self.push(&format!("  {}", metric.label), value);
     }
 
-    fn push_throughput(&mut self, summary: &Summary) {
+    fn push_throughput(&mut self, run: &Run) {
+        let summary = &run.summary;
         let amount = match (summary.received_bytes, summary.elapsed_s) {
             (Some(bytes), Some(seconds)) => {
                 format!("   {} in {}", render_bytes(bytes), render_seconds(seconds))
@@ -113,6 +113,7 @@ impl Lines {
         self.push(metric::GOODPUT.label, goodput);
         self.push_part(&metric::GOODPUT_UP, summary.goodput_up_bps.map(render_rate));
         self.push_part(&metric::GOODPUT_DOWN, summary.goodput_down_bps.map(render_rate));
+        self.push_steadiness(run);
         self.push(metric::SENT_RATE.label, summary.sent_bps.map(render_rate));
         self.push("retransmitted", summary.retransmitted_segments.map(|n| plural(n, "segment")));
         self.push(
