@@ -155,6 +155,8 @@ impl Ending {
         Status {
             outcome: if kept_up { Outcome::Complete } else { Outcome::Untrustworthy },
             exit_code: if kept_up { exit::VALID } else { exit::UNTRUSTWORTHY },
+            verdict: None,
+            reasons: Vec::new(),
             message: (!kept_up).then(|| {
                 let reasons = reasons.join("; ");
                 format!(

@@ -31,6 +31,7 @@
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
 //! * [`summary`] draws the conclusions and judges them.
+//! * [`trust`] says whether a result can be believed, [`limits`] what limited it.
 //! * [`metric`] lists what is measured.
 //! * [`matrix`] has the points of a parameter matrix, [`order`] their order, [`threshold`] demands on
 //!   their figures, [`confidence`] how far a mean of few values is from the true one.
@@ -54,6 +55,7 @@ pub mod dialect;
 pub mod fairness;
 pub mod histogram;
 pub mod hunt;
+pub mod limits;
 pub mod link;
 pub mod matrix;
 pub mod media;
@@ -72,6 +74,7 @@ pub mod steady;
 pub mod step;
 pub mod summary;
 pub mod threshold;
+pub mod trust;
 pub mod units;
 pub mod window;
 

@@ -9,9 +9,11 @@ use crate::dialect::{EndExtension, FlowExtension};
 use crate::plan::{Direction, Handshake, Workload};
 use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Role, TcpStatus, Traffic};
 
+mod disturbance;
 mod unlisted;
 mod waiting;
 
+pub use disturbance::{Disturbance, GAP_NS, LATE_NS, Quota, Standstills, ThreadDemand};
 pub use unlisted::{FirstWrong, FlowSum, Shares, Span, Unlisted};
 pub use waiting::Waiting;
 
@@ -36,6 +38,9 @@ pub struct EndReport {
     /// How the threads that carried the flows waited; absent where the dialect or the peer doesn't tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// What disturbed this end; absent where the dialect or the peer doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Box<Disturbance>>,
     /// CPU of the whole machine in that time, processor by processor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine_cpu: Vec<MachineCpu>,
@@ -111,6 +116,7 @@ impl EndReport {
             elapsed_ns: 0,
             cpu: None,
             waiting: None,
+            disturbance: None,
             machine_cpu: Vec::new(),
             latency_hdr: None,
             service_hdr: None,

@@ -14,6 +14,7 @@ use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
 use crate::steady::Steadiness;
 use crate::summary::{Summary, Unmet};
+use crate::trust::{Reason, Trust};
 
 /// What came out of one plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,6 +121,12 @@ pub struct Status {
     pub outcome: Outcome,
     /// The exit code of the command: linerate's own ([`exit`]), or the one that the dialect's original returns.
     pub exit_code: u8,
+    /// Whether the figures can be believed. Documents without it have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Trust>,
+    /// Why they are doubtful or invalid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
     /// What went wrong, and the way out; absent where nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -129,6 +136,15 @@ pub struct Status {
     /// What the reader of the result must know: nothing here changes the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Status {
+    /// Takes doubt for failure: a doubtful run has the exit code of an invalid one.
+    pub fn be_strict(&mut self) {
+        if self.verdict == Some(Trust::Doubtful) && self.exit_code == exit::VALID {
+            self.exit_code = exit::UNTRUSTWORTHY;
+        }
+    }
 }
 
 /// How a measurement ended.

@@ -18,6 +18,16 @@ pub enum Role {
     Server,
 }
 
+impl Role {
+    /// What sentences call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
 /// Bytes and the calls that moved them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limit;
 use crate::sample::{CpuSeconds, DatagramCounts};
 
 mod judge;
@@ -16,6 +17,7 @@ mod unmet;
 
 pub use judge::{judge, judge_dialect};
 pub use machine::machine_notes;
+pub(crate) use machine::{others_share, steal_share};
 pub use summarize::summarize;
 pub use times::judge_server_times;
 pub use unmet::{Quantity, Unmet, unmet};
@@ -125,6 +127,9 @@ pub struct Summary {
     /// [`FAIRNESS`](crate::metric::FAIRNESS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
+    /// What limited each direction, the worst flow's first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
 }
 
 /// CPU seconds of each end.

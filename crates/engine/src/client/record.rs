@@ -24,8 +24,14 @@ impl Record {
     }
 
     /// The document. `outcome` says whether the session came to its end.
-    pub(super) fn into_run(self, outcome: Result<(), Error>, sink: &Sink, cancel: &Cancel) -> Run {
+    pub(super) fn into_run(
+        mut self,
+        outcome: Result<(), Error>,
+        sink: &Sink,
+        cancel: &Cancel,
+    ) -> Run {
         let (outcome, exit_code, message) = self.conclude(outcome, cancel);
+        self.draft.contradictions = self.contradictions();
         let mut run = self.draft.into_run(outcome, exit_code, message);
         let dropped = sink.dropped();
         if dropped > 0 {
@@ -59,20 +65,19 @@ impl Record {
                 };
                 (Outcome::Interrupted, exit::INTERRUPTED, Some(message.to_owned()))
             }
-            Ok(()) => {
-                let workload = &self.draft.plan.workload;
-                let mut doubts =
-                    judge(workload, self.draft.client.as_ref(), self.draft.server.as_ref());
-                if let (Some(server), Some(load_ns)) = (&self.draft.server, self.load_ns) {
-                    doubts.extend(judge_server_times(workload, server, load_ns));
-                }
-                if doubts.is_empty() {
-                    (Outcome::Complete, exit::VALID, None)
-                } else {
-                    (Outcome::Untrustworthy, exit::UNTRUSTWORTHY, Some(doubts.join("; ")))
-                }
-            }
+            Ok(()) => (Outcome::Complete, exit::VALID, None),
         }
+    }
+
+    /// What both ends counted that can't be so.
+    fn contradictions(&self) -> Vec<String> {
+        let workload = &self.draft.plan.workload;
+        let (client, server) = (self.draft.client.as_ref(), self.draft.server.as_ref());
+        let mut doubts = judge(workload, client, server);
+        if let (Some(server), Some(load_ns)) = (server, self.load_ns) {
+            doubts.extend(judge_server_times(workload, server, load_ns));
+        }
+        doubts
     }
 }
 

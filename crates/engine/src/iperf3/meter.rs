@@ -143,7 +143,7 @@ impl Meter {
         let end_ns = streams.ended_ns().max(self.start_ns + 1);
         let elapsed_ns = end_ns.saturating_sub(self.start_ns);
         let conductor = thread_cpu_since(self.conductor_before);
-        let ThreadsEnd { mut cpu, waiting, machine_cpu, ran_on_cpus, notes } =
+        let ThreadsEnd { mut cpu, waiting, machine_cpu, ran_on_cpus, notes, disturbance } =
             streams.load.end_threads();
         cpu.user_s += conductor.user_s;
         cpu.system_s += conductor.system_s;
@@ -177,6 +177,7 @@ impl Meter {
             elapsed_ns,
             cpu: Some(cpu),
             waiting: Some(waiting),
+            disturbance,
             machine_cpu,
             notes,
             extension: Some(end_extension(cpu_percent, congestion)),

@@ -88,7 +88,7 @@ pub(super) fn report(
         handshakes,
         errors,
         notes,
-        extension: None,
+        ..EndReport::nothing(load.role)
     }
 }
 

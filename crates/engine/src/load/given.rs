@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linerate_measure::Workload;
-use linerate_measure::report::{EndReport, Waiting};
+use linerate_measure::report::{Disturbance, EndReport, Waiting};
 use linerate_measure::sample::{CpuSeconds, MachineCpu, Role, Sample};
 use linerate_measure::step::Step;
 use socket2::Socket;
@@ -67,6 +67,7 @@ pub(crate) struct ThreadsEnd {
     pub(crate) machine_cpu: Vec<MachineCpu>,
     pub(crate) ran_on_cpus: Vec<u32>,
     pub(crate) notes: Vec<String>,
+    pub(crate) disturbance: Option<Box<Disturbance>>,
 }
 
 impl Load {
@@ -116,8 +117,9 @@ impl Load {
             self.abort();
         }
         let machine_cpu = self.meter.machine_since_measuring();
+        let disturbance = self.disturbance();
         let ends = self.shards.drain(..).map(Shard::join).collect();
-        let mut left = ThreadsEnd { machine_cpu, ..ThreadsEnd::default() };
+        let mut left = ThreadsEnd { machine_cpu, disturbance, ..ThreadsEnd::default() };
         let (_, (cpu, waiting)) = merge(ends, &mut left.ran_on_cpus, &mut left.notes);
         ThreadsEnd { cpu, waiting, ..left }
     }

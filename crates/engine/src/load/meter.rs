@@ -9,6 +9,7 @@ use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, Role, Sample, Traffic,
 };
 
+use super::watch::Watch;
 use super::{Interval, Intervals};
 use crate::flow::FlowShared;
 use crate::probe::MachineTimes;
@@ -35,6 +36,7 @@ pub(super) struct Meter {
     base_machine: MachineTimes,
     /// Whether what moves now is in the warm-up.
     warming: bool,
+    pub(super) watch: Watch,
 }
 
 impl Meter {
@@ -50,6 +52,7 @@ impl Meter {
             base: Vec::new(),
             base_machine: MachineTimes::default(),
             warming: false,
+            watch: Watch::default(),
         }
     }
 

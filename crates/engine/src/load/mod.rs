@@ -15,16 +15,17 @@ mod meter;
 mod own_loop;
 mod shards;
 mod spread;
+mod watch;
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use linerate_measure::record::TestFigures;
-use linerate_measure::report::EndReport;
+use linerate_measure::report::{Disturbance, EndReport};
 use linerate_measure::sample::{Role, Sample};
 use linerate_measure::step::{Step, flow_steps};
-use linerate_measure::{End, Kind, Workload};
+use linerate_measure::{Direction, End, Kind, Workload};
 use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
@@ -50,6 +51,8 @@ pub(crate) use shards::RECEIVE_BYTES;
 pub use shards::client_threads;
 pub(crate) use spread::{Spread, is_apart, most_quic_sockets, quic_sockets, spread};
 
+/// Flows that are looked at often; of a load that has more, silence is not known.
+const MOST_WATCHED_FLOWS: usize = 256;
 /// How often a load that is ending is looked at, and how much longer that is for each flow: a look
 /// asks all of them.
 const LOOK_NS: u64 = 5 * MILLISECOND_NS;
@@ -256,6 +259,8 @@ impl Load {
         let warming = self.workload.omit_ns > 0;
         self.meter.open(now_ns, self.workload.interval_ns, warming);
         self.standstill = self.watch_for_standstill(now_ns);
+        let receives = self.receives_stream() && self.flows.len() <= MOST_WATCHED_FLOWS;
+        self.meter.watch.open(now_ns, receives, &self.shards);
         let phase = if warming { Phase::WarmUp } else { Phase::Measure };
         if let Some(ends_ns) = self.planned_end_ns() {
             self.phase.plan_end(ends_ns);
@@ -281,6 +286,7 @@ impl Load {
             // it reads.
             self.advance_to(Phase::Measure, now_ns);
             sample = self.meter.end_warm_up(now_ns, &self.flows, &self.shards);
+            self.meter.watch.begin_measuring(now_ns, &self.shards);
         } else if self.meter.is_due(now_ns) && !self.all_ended() {
             // Where all have ended, what is left of the interval is the last sample's.
             sample = self.meter.take_sample(now_ns, &self.flows, &self.shards);
@@ -289,11 +295,45 @@ impl Load {
             self.stop();
         }
         self.end_if_failed();
+        self.look_for_disturbance(now_ns);
         self.look_for_standstill(now_ns);
         if self.phase.current() >= Phase::Stop || self.peer_has_sent_all {
             self.look_after_ending(now_ns);
         }
         sample
+    }
+
+    /// Looks whether the conductor is late, and whether something comes.
+    fn look_for_disturbance(&mut self, now_ns: u64) {
+        if self.phase.current() >= Phase::Stop || self.all_ended() {
+            return self.meter.watch.end();
+        }
+        if self.meter.watch.is_due(now_ns) {
+            let flows = &self.flows;
+            self.meter.watch.look(now_ns, || {
+                let received = flows.iter().flatten().map(|flow| flow.tally.received_bytes.value());
+                received.fold(0, u64::wrapping_add)
+            });
+        }
+    }
+
+    /// Whether bytes of a stream come to this end.
+    fn receives_stream(&self) -> bool {
+        let to_here = match self.role {
+            Role::Client => Direction::Down,
+            Role::Server => Direction::Up,
+        };
+        self.workload.direction().is_some_and(|way| way == to_here || way == Direction::Both)
+    }
+
+    /// Whether the measured part goes on.
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.phase.current() == Phase::Measure && !self.all_ended()
+    }
+
+    /// The server serves so many other tests at the same time.
+    pub(crate) fn handle_other_tests(&mut self, others: u32) {
+        self.meter.watch.other_tests = Some(self.meter.watch.other_tests.unwrap_or(0).max(others));
     }
 
     /// When the load's time is up; `None` where it doesn't end by time, or hasn't begun.
@@ -311,6 +351,7 @@ impl Load {
             return Some(self.next_look_ns.max(now_ns));
         }
         let mut next_ns = self.meter.next_due();
+        next_ns = next_ns.min(self.meter.watch.next_due(now_ns).unwrap_or(u64::MAX));
         if phase == Phase::WarmUp {
             next_ns = next_ns.min(opened_ns.saturating_add(self.workload.omit_ns));
         }
@@ -363,9 +404,17 @@ impl Load {
             self.abort();
         }
         let machine = self.meter.machine_since_measuring();
+        let disturbance = self.disturbance();
         let ends = self.shards.drain(..).map(Shard::join).collect();
-        let report = end::report(&self, &self.meter, machine, ends, now_ns);
+        let mut report = end::report(&self, &self.meter, machine, ends, now_ns);
+        report.disturbance = disturbance;
         (sample, report)
+    }
+
+    /// What disturbed the measured part; `None` where there was none.
+    fn disturbance(&self) -> Option<Box<Disturbance>> {
+        let measured = self.meter.opened_ns().is_some() && !self.meter.measured_nothing();
+        measured.then(|| Box::new(self.meter.watch.disturbance(&self.shards)))
     }
 }
 

@@ -313,6 +313,7 @@ impl NativeAcceptor {
     }
 
     fn conduct_all(&mut self) {
+        self.note_tests_beside();
         let numbers: Vec<usize> = self.clients.iter().map(|(number, _)| number).collect();
         for number in numbers {
             // What came while others had their turn, or while the machine was busy elsewhere, is no silence.
@@ -320,6 +321,22 @@ impl NativeAcceptor {
                 self.listen(number);
             }
             self.conduct(number);
+        }
+    }
+
+    /// Tells each test that is being measured how many others are.
+    fn note_tests_beside(&mut self) {
+        if self.tests.len() < 2 {
+            return;
+        }
+        let measuring = self.running_tests().filter(|test| test.is_measuring()).count();
+        let others = u32::try_from(measuring.saturating_sub(1)).unwrap_or(u32::MAX);
+        for number in self.tests.values() {
+            if let Some(Incoming::Control(control)) = self.clients.kept_mut(*number)
+                && let Some(test) = &mut control.test
+            {
+                test.handle_other_tests(others);
+            }
         }
     }
 

@@ -138,6 +138,7 @@ impl NativeAcceptor {
         let connections = self.connections(&granted, token)?;
         let cpus = &self.options.cpus;
         let mut load = Load::prepare(Role::Server, &granted, cpus, &self.waker, connections)?;
+        load.handle_other_tests(0);
         if let Some(why) = refused {
             load.note(why);
         }

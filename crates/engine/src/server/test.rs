@@ -150,6 +150,18 @@ impl Test {
         }
     }
 
+    /// Whether its measured part goes on.
+    pub(super) fn is_measuring(&self) -> bool {
+        self.load.as_ref().is_some_and(Load::is_measuring)
+    }
+
+    /// So many other tests are being measured.
+    pub(super) fn handle_other_tests(&mut self, others: u32) {
+        if let Some(load) = self.load.as_mut().filter(|load| load.is_measuring()) {
+            load.handle_other_tests(others);
+        }
+    }
+
     /// The client is done: what this end sends or answers ends too.
     pub(super) fn handle_finish(&mut self, now_ns: u64) {
         self.finishing = true;

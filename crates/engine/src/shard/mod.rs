@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{self, Thread};
 
-use linerate_measure::report::Waiting;
+use linerate_measure::report::{ThreadDemand, Waiting};
 use linerate_measure::sample::CpuSeconds;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use socket2::Socket;
@@ -172,6 +172,11 @@ impl Shard {
     /// Processor time of its thread so far; `None` until it runs.
     pub(crate) fn cpu(&self) -> Option<CpuSeconds> {
         self.vitals.time.cpu()
+    }
+
+    /// For how long its thread has run and has waited for a processor so far; `None` where that isn't known.
+    pub(crate) fn demand(&self) -> Option<ThreadDemand> {
+        self.vitals.time.demand()
     }
 
     /// Whether its thread has failed: flows of it that had not ended never will.

@@ -26,6 +26,9 @@ pub struct OutputArgs {
     /// Print the result and errors only
     #[arg(long, hide_short_help = true)]
     pub quiet: bool,
+    /// End with exit code 6 where the result is doubtful, not only where it is invalid
+    #[arg(long, hide_short_help = true)]
+    pub strict: bool,
     /// Also print all that both ends counted and ran on: sockets, kernels
     #[arg(long, short_alias = 'V')]
     pub verbose: bool,

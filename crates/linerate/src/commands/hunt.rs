@@ -12,6 +12,7 @@ use linerate_measure::hunt::{
 };
 use linerate_measure::record::Record;
 use linerate_measure::run::{Draft, Status, exit};
+use linerate_measure::trust::Trust;
 use linerate_measure::{Outcome, Plan, Run};
 
 use super::measure::{Keys, access_of, read_keys};
@@ -54,8 +55,12 @@ fn hunt_and_print(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let keeper = open_store(args.output.store.as_deref(), cancel)?;
     let mut report = HuntReport::new(args, destination, cancel);
     report.begin(hunt.goal());
-    let searched = Search { args, keys, cancel, lease: Lease::new() }.run(hunt, &plan, &mut report);
+    let mut searched =
+        Search { args, keys, cancel, lease: Lease::new() }.run(hunt, &plan, &mut report);
     let mut unkept = None;
+    if args.output.strict {
+        searched.status.be_strict();
+    }
     keep(keeper.as_ref(), &searched, "linerate hunt", &mut unkept);
     let exit_code = report.end(&searched)?;
     unkept.map_or(Ok(exit_code), Err)
@@ -202,17 +207,19 @@ fn concluded(
     });
     let record =
         HuntRecord { goal: hunt.goal().clone(), trials, outcome, reported_trial: best.trial };
-    let (end, exit_code) = match outcome {
-        Found::Interrupted { .. } => (Outcome::Interrupted, exit::INTERRUPTED),
-        Found::Unsteady { .. } | Found::SenderLimited { .. } | Found::SenderStalls { .. } => {
-            (Outcome::Untrustworthy, exit::UNTRUSTWORTHY)
-        }
-        _ => (Outcome::Complete, exit::VALID),
-    };
     let notes = std::mem::take(&mut run.status.notes);
+    let reasons = std::mem::take(&mut run.status.reasons);
+    let (end, exit_code, verdict) = match (outcome, Trust::of(&reasons)) {
+        (Found::Interrupted { .. }, verdict) => (Outcome::Interrupted, exit::INTERRUPTED, verdict),
+        (Found::Unsteady { .. } | Found::SenderLimited { .. } | Found::SenderStalls { .. }, _)
+        | (_, Trust::Invalid) => (Outcome::Untrustworthy, exit::UNTRUSTWORTHY, Trust::Invalid),
+        (_, verdict) => (Outcome::Complete, exit::VALID, verdict),
+    };
     run.status = failed.unwrap_or_else(|| Status {
         outcome: end,
         exit_code,
+        verdict: Some(verdict),
+        reasons,
         message: (exit_code != exit::VALID).then(|| render_outcome(&record)),
         unmet: Vec::new(),
         notes,

@@ -172,14 +172,18 @@ impl Client<'_> {
                 break;
             }
         }
-        let repeats = Repeats::of(asked, runs);
+        let mut repeats = Repeats::of(asked, runs);
+        if self.given.output.strict {
+            repeats.status.be_strict();
+        }
         self.reporter.handle_repeats(&repeats);
         repeats.status.exit_code
     }
 
     fn run(&mut self, plan: &Plan) -> Run {
-        let (keys, start) = (&self.keys, self.start);
-        let run = measure_one(plan, self.given.keys, keys, start, &mut self.reporter, self.cancel);
+        let how = (self.start, self.given.output.strict);
+        let (given, keys) = (self.given.keys, &self.keys);
+        let run = measure_one(plan, given, keys, how, &mut self.reporter, self.cancel);
         keep(self.keeper.as_ref(), &run, command_of(plan), &mut self.unkept);
         run
     }
@@ -227,13 +231,13 @@ fn measure_one(
     plan: &Plan,
     given: &KeyArgs,
     keys: &Keys,
-    start: Option<&LaterStart>,
+    (start, strict): (Option<&LaterStart>, bool),
     reporter: &mut Reporter,
     cancel: &Cancel,
 ) -> Run {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let access = access_of(plan, given, keys, &sink);
-    let (run, dropped) = thread::scope(|scope| {
+    let (mut run, dropped) = thread::scope(|scope| {
         let listener = &mut *reporter;
         listener.begin(plan);
         let print = move || listener.follow(&events);
@@ -250,6 +254,9 @@ fn measure_one(
         let _ = printing.map(|printing| printing.join());
         (run, dropped)
     });
+    if strict {
+        run.status.be_strict();
+    }
     reporter.handle_run(&run, dropped);
     run
 }

@@ -179,13 +179,11 @@ fn render_difference(difference: &Difference) -> String {
 
 /// The last line: how far figures can be trusted, and why not further.
 pub(super) fn render_trust(verdict: Trust, reasons: &[String], style: Style) -> String {
-    let name = match verdict {
-        Trust::Valid => return "VALID\n".to_owned(),
-        Trust::Doubtful => "DOUBTFUL",
-        Trust::Invalid => "INVALID",
-    };
+    if verdict == Trust::Valid {
+        return format!("{}\n", verdict.word());
+    }
     let reasons: Vec<String> = reasons.iter().map(|reason| visible_line(reason)).collect();
-    let told = wrap(&format!("{name}: {}", reasons.join("; ")));
+    let told = wrap(&format!("{}: {}", verdict.word(), reasons.join("; ")));
     format!("{}\n", style.warning(told.trim_end()))
 }
 

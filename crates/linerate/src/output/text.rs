@@ -9,6 +9,7 @@ use linerate_engine::event::Event;
 use linerate_measure::plan::{ConnectTransfer, TransferPattern};
 use linerate_measure::repeats::Repeats;
 use linerate_measure::step::Size;
+use linerate_measure::trust::Trust;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{
     Arrivals, Closing, Direction, End, Kind, Outcome, Plan, Rate, Run, Transport, Variant, Workload,
@@ -101,7 +102,9 @@ impl Printer for TextPrinter {
         let verdict = if tells_why { render_verdict(run, self.style) } else { String::new() };
         match &mut self.several {
             Some(several) => {
-                several.push(run, &verdict);
+                let is_valid = run.status.outcome == Outcome::Complete
+                    && run.status.verdict == Some(Trust::Valid);
+                several.push(run, if is_valid { "" } else { &verdict });
                 if self.live.is_some() {
                     text.push('\n');
                 }
@@ -129,16 +132,28 @@ impl Printer for TextPrinter {
     }
 }
 
-/// What a run isn't, and why; empty for a valid one.
+/// How a run ended, where not as planned, and whether its figures can be believed.
 fn render_verdict(run: &Run, style: Style) -> String {
-    let verdict = match run.status.outcome {
-        Outcome::Complete => return String::new(),
-        Outcome::Interrupted => "interrupted",
-        Outcome::Untrustworthy => "not to be trusted",
-        Outcome::Failed => "failed",
+    let status = &run.status;
+    let message = status.message.as_deref().unwrap_or("see the notes");
+    let verdict = status.verdict.unwrap_or_default();
+    let line = match verdict {
+        Trust::Valid => format!("{}\n", verdict.word()),
+        // A document of an earlier release, or of a search, has its reasons in the message alone.
+        Trust::Invalid if status.reasons.is_empty() => {
+            format!("{} {message}\n", style.warning(&format!("{}:", verdict.word())))
+        }
+        Trust::Doubtful | Trust::Invalid => {
+            let line = verdict.line(&status.reasons);
+            let (word, reasons) = line.split_once(' ').unwrap_or((&line, ""));
+            format!("{} {reasons}\n", style.warning(word))
+        }
     };
-    let message = run.status.message.as_deref().unwrap_or("see the notes");
-    format!("{} {message}\n", style.warning(&format!("{verdict}:")))
+    match status.outcome {
+        Outcome::Complete | Outcome::Untrustworthy => line,
+        Outcome::Failed => format!("{} {message}\n", style.warning("failed:")),
+        Outcome::Interrupted => format!("{} {message}\n{line}", style.warning("interrupted:")),
+    }
 }
 
 /// What a plan does, in a line.

@@ -194,6 +194,15 @@ fn try_store(cancel: &Cancel) -> Result<Option<PathBuf>, String> {
     Ok(Some(path))
 }
 
+/// Tells on standard error why a run is doubtful or invalid. Its original's output stays as it is. Of a run that failed
+/// the original tells why itself.
+fn tell_verdict(run: &Run) {
+    let verdict = run.status.verdict.unwrap_or_default();
+    if !run.status.reasons.is_empty() {
+        narrate(&format!("{}: {}\n", stdout::tool(), verdict.line(&run.status.reasons)));
+    }
+}
+
 /// Tells on standard error what couldn't be written. The test goes on, and the exit code stays.
 fn complain(variable: &str, why: &str) {
     narrate(&format!("{}: {variable}: {why}\n", stdout::tool()));
@@ -362,6 +371,7 @@ impl RunRecord {
     fn conclude(&mut self, outcome: Outcome, exit_code: u8, message: Option<String>) {
         let Some(draft) = self.draft.take().filter(|_| self.output.is_wanted()) else { return };
         let run = draft.into_run(outcome, exit_code, message);
+        tell_verdict(&run);
         if let Some(records) = &self.output.records {
             let limit = (run.written_by == Role::Server).then_some(SERVER_READER_LIMIT);
             records.deliver(self.printer.render_run(&run, self.dropped), limit);

@@ -102,6 +102,38 @@ fn an_exclusive_client_waits_until_no_other_measures() {
     server.measure("rr --count 1").document(0);
 }
 
+/// How many samples of the server's a client has been told.
+fn server_samples(client: &Client) -> usize {
+    let records = client.stdout_so_far();
+    let records = records.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records.filter(|r| r["record"] == "sample" && r["sample"]["role"] == "server").count()
+}
+
+#[test]
+fn tests_at_the_same_time_doubt_each_other() {
+    let server = Server::start("");
+    let key = &server.fingerprint;
+    let words = format!(
+        "stream --rate 1M --size 1k --time 600s --interval 50ms --ndjson --quiet --server-key {key}"
+    );
+    let first = server.start_client_of("127.0.0.1", &words);
+    assert!(holds_within(Duration::from_secs(60), || server_samples(&first) > 0));
+    let second = server.start_client_of("127.0.0.1", &words);
+    assert!(holds_within(Duration::from_secs(60), || server_samples(&second) > 3));
+    for client in [first, second] {
+        client.signal(rustix::process::Signal::INT);
+        let ended = client.finish_within(Duration::from_secs(60));
+        let last: Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
+        let status = &last["run"]["status"];
+        assert_ne!(status["verdict"], "valid", "{status}");
+        let reasons = status["reasons"].as_array().unwrap();
+        let told = reasons.iter().find(|reason| reason["code"] == "other_tests").unwrap();
+        assert_eq!((&told["end"], &told["value"]), (&"server".into(), &1.0.into()), "{told}");
+    }
+    let alone = server.measure("rr --count 100").document(0);
+    assert_eq!(alone.report("server")["disturbance"]["other_tests"], 0);
+}
+
 #[test]
 fn the_place_in_the_queue_is_shown_in_text_output() {
     let server = Server::start("");

@@ -55,6 +55,11 @@ fn sampled(run: &Run, sent: bool) -> u64 {
     run.samples.iter().filter_map(of).map(|traffic| traffic.bytes).sum()
 }
 
+/// Standard error without what a busy machine makes doubtful.
+fn undoubted(stderr: &str) -> String {
+    stderr.lines().filter(|line| !line.starts_with("netperf: DOUBTFUL: ")).collect()
+}
+
 const FIGURES: &str = "THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_BYTES_SENT,LOCAL_BYTES_RECVD,REMOTE_BYTES_SENT,\
                        REMOTE_BYTES_RECVD,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,LOCAL_SD";
 
@@ -74,7 +79,7 @@ fn documents_agree_with_what_was_printed() {
     ] {
         let (ended, run) =
             documented(Some(&server), &format!("-P 0 -t {test} -l 1 -c -C -- -k {FIGURES}"));
-        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{test}");
+        assert_eq!((ended.exit_code, undoubted(&ended.stderr)), (0, String::new()), "{test}");
         assert_eq!((run.status.outcome, run.status.exit_code), (Outcome::Complete, 0), "{test}");
         let out = &ended.stdout;
         let printed = |name: &str| value(out, name).parse::<f64>().unwrap();
@@ -292,7 +297,7 @@ fn output_is_the_same_with_a_document_and_without() {
     };
     let lines = |text: &str| text.lines().take(6).map(shape).collect::<Vec<_>>();
     assert_eq!(lines(&ended.stdout), lines(&plain));
-    assert_eq!(ended.stderr, "");
+    assert_eq!(undoubted(&ended.stderr), "");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use linerate_measure::media::FrameCounts;
 use linerate_measure::record::TestFigures;
 use linerate_measure::repeats::{Asked, RepeatedRun, Repeats};
 use linerate_measure::summary::Latency;
+use linerate_measure::trust::{Reason, Severity, Trust};
 use linerate_measure::{Direction, Outcome, Run, Workload};
 use serde_json::Value;
 
@@ -94,7 +95,8 @@ fn absent_percentiles_say_how_many_observations_they_take() {
         (latency.p99_9, latency.p99_99, latency.p99_999) = (None, None, None);
     }
     let text = printed(&mut text_printer(1, true), &[run]);
-    let line = "500 observations: p99.9 takes 3688, p99.99 takes 36887, p99.999 takes 368887\n";
+    let line =
+        "500 observations: p99.9 takes 3688, p99.99 takes 36887, p99.999 takes 368887\nVALID\n";
     assert!(text.ends_with(line), "{text}");
 }
 
@@ -150,6 +152,7 @@ fn text_of_several_sizes_is_one_table() {
     }
     large.status.outcome = Outcome::Untrustworthy;
     large.status.exit_code = 6;
+    large.status.verdict = Some(Trust::Invalid);
     large.status.message = Some("7 bytes were wrong".to_owned());
     matches(&printed(&mut text_printer(2, false), &[tcp_run(), large]), "sizes.txt");
 }
@@ -225,11 +228,28 @@ fn a_failure_is_in_a_file_and_not_on_the_screen() {
 fn invalid_run_prints_its_reasons() {
     let mut run = tcp_run();
     run.status.outcome = Outcome::Untrustworthy;
+    run.status.verdict = Some(Trust::Invalid);
     run.status.message = Some("7 bytes were wrong".to_owned());
     run.status.notes = vec!["the clock jumped".to_owned()];
     let text = text_printer(1, false).render_run(&run, 0);
     assert!(text.contains("note: the clock jumped\n"), "{text}");
-    assert!(text.ends_with("not to be trusted: 7 bytes were wrong\n"), "{text}");
+    assert!(text.ends_with("\nINVALID: 7 bytes were wrong\n"), "{text}");
+    let doubt = |text: &str| Reason {
+        severity: Severity::Doubtful,
+        ..Reason::contradiction(text.to_owned())
+    };
+    run.status.reasons = vec![doubt("the client stood still for 301 ms at 0.9 s")];
+    run.status.reasons.push(Reason::contradiction("7 bytes were wrong".to_owned()));
+    let text = text_printer(1, false).render_run(&run, 0);
+    let line = "\nINVALID: 7 bytes were wrong; the client stood still for 301 ms at 0.9 s\n";
+    assert!(text.ends_with(line), "{text}");
+    (run.status.outcome, run.status.verdict) = (Outcome::Complete, Some(Trust::Doubtful));
+    run.status.reasons.truncate(1);
+    let text = text_printer(1, false).render_run(&run, 0);
+    assert!(text.ends_with("\nDOUBTFUL: the client stood still for 301 ms at 0.9 s\n"), "{text}");
+    let text = printed(&mut text_printer(2, false), &[run, tcp_run()]);
+    assert!(text.contains(" doubtful\n") && text.contains(" valid\n"), "{text}");
+    assert!(!text.contains("VALID\n"), "a table has a column for that: {text}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::estimate::{FigureRatio, Finding, compare_pairs, compare_stored};
 use super::figures::Figures;
 use super::order::Side;
 use crate::run::exit;
+use crate::trust::Trust;
 
 /// A comparison of two ways to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,18 +68,6 @@ pub struct JudgedCondition {
     /// Whether it held with the whole interval; absent: its figure has no interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<bool>,
-}
-
-/// How far a comparison can be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Trust {
-    /// As far as its intervals say.
-    Valid,
-    /// With the reasons that stand beside.
-    Doubtful,
-    /// There is no comparison.
-    Invalid,
 }
 
 /// Whether a comparison can be trusted.

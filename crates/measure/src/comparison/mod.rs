@@ -21,7 +21,7 @@ mod tests;
 
 pub use condition::Condition;
 pub use differences::{Difference, MOST_DIFFERENCES, differences};
-pub use document::{Asked, ComparedRun, Comparison, ComparisonStatus, JudgedCondition, Trust};
+pub use document::{Asked, ComparedRun, Comparison, ComparisonStatus, JudgedCondition};
 pub use drift::Drift;
 pub(crate) use drift::drift_of;
 pub use estimate::{CONFIDENCE, FigureRatio, Finding, Method, compare_pairs, compare_stored};
@@ -30,3 +30,5 @@ pub use interval::{MOST_VALUES, median, median_interval, rank};
 pub use order::{Side, draw_order};
 pub use printed::PrintedBy;
 pub(crate) use student::two_sided;
+
+pub use crate::trust::Trust;

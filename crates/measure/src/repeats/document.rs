@@ -51,9 +51,12 @@ pub struct RepeatedRun {
     pub run_id: String,
     /// What the run alone would return.
     pub exit_code: u8,
+    /// How far the run alone can be trusted; absent where that was not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Trust>,
     /// What was measured; empty of a run that failed or was interrupted.
     pub figures: Figures,
-    /// Why it failed, or is not to be trusted.
+    /// Why it failed, is invalid or doubtful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -62,11 +65,14 @@ impl RepeatedRun {
     /// What of a run's document counts. A run that was cut off is shorter than the others, so it has no figures.
     pub fn of(run: &Run) -> Self {
         let is_whole = matches!(run.status.outcome, Outcome::Complete | Outcome::Untrustworthy);
+        let status = &run.status;
+        let first = status.reasons.iter().max_by_key(|reason| reason.severity);
         Self {
             run_id: run.run_id.clone(),
-            exit_code: run.status.exit_code,
+            exit_code: status.exit_code,
+            verdict: status.verdict,
             figures: if is_whole { figures_of_run(run) } else { Figures::new() },
-            message: run.status.message.clone(),
+            message: status.message.clone().or_else(|| first.map(|reason| reason.text.clone())),
         }
     }
 }
@@ -98,6 +104,15 @@ pub struct RepeatsStatus {
     pub exit_code: u8,
     /// Why it is doubtful or invalid.
     pub reasons: Vec<String>,
+}
+
+impl RepeatsStatus {
+    /// Gives a doubtful result the exit code of one that is not to be trusted.
+    pub fn be_strict(&mut self) {
+        if self.verdict != Trust::Valid && self.exit_code == exit::VALID {
+            self.exit_code = exit::UNTRUSTWORTHY;
+        }
+    }
 }
 
 impl Repeats {
@@ -185,11 +200,23 @@ fn not_converged(precision: &Precision, runs: usize) -> String {
     }
 }
 
-/// What is to be said of measured runs that are not to be trusted.
-fn untrusted(runs: &[RepeatedRun]) -> Option<String> {
-    let mut untrusted =
-        runs.iter().filter(|run| !run.figures.is_empty() && run.exit_code != exit::VALID);
-    let first = untrusted.next()?;
-    let why = first.message.as_deref().unwrap_or("see its notes");
-    Some(format!("{} runs are not to be trusted, the first: {why}", untrusted.count() + 1))
+/// What is to be said of measured runs that are invalid, and of those that are doubtful.
+fn untrusted(runs: &[RepeatedRun]) -> Vec<String> {
+    let told = |what: &str, is_meant: &dyn Fn(&RepeatedRun) -> bool| {
+        let meant = |run: &&RepeatedRun| !run.figures.is_empty() && is_meant(run);
+        let first = runs.iter().find(meant)?;
+        let why = first.message.as_deref().unwrap_or("see its notes");
+        Some(format!(
+            "{} of {} runs are {what}, the first: {why}",
+            runs.iter().filter(meant).count(),
+            runs.len()
+        ))
+    };
+    let is_invalid =
+        |run: &RepeatedRun| run.exit_code != exit::VALID || run.verdict == Some(Trust::Invalid);
+    let is_doubtful = |run: &RepeatedRun| !is_invalid(run) && run.verdict == Some(Trust::Doubtful);
+    [told("not to be trusted", &is_invalid), told("doubtful", &is_doubtful)]
+        .into_iter()
+        .flatten()
+        .collect()
 }

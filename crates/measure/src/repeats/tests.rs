@@ -87,7 +87,7 @@ fn a_spread_has_an_interval_from_3_runs_on() {
 fn run(value: f64, exit_code: u8) -> RepeatedRun {
     let figures = if value > 0.0 { figures(value) } else { Figures::new() };
     let message = (exit_code != exit::VALID).then(|| "the client stood still".to_owned());
-    RepeatedRun { run_id: format!("{value}"), exit_code, figures, message }
+    RepeatedRun { run_id: format!("{value}"), exit_code, verdict: None, figures, message }
 }
 
 #[test]
@@ -105,8 +105,15 @@ fn the_document_says_how_it_ended_and_how_far_it_can_be_trusted() {
     assert_eq!(ended(&untrusted), (Ending::Complete, Trust::Doubtful, exit::UNTRUSTWORTHY));
     assert_eq!(
         untrusted.status.reasons,
-        ["1 runs are not to be trusted, the first: the client stood still"]
+        ["1 of 4 runs are not to be trusted, the first: the client stood still"]
     );
+    let mut doubtful = good();
+    doubtful.verdict = Some(Trust::Doubtful);
+    let mut series = of(&plain, vec![good(), good(), good(), doubtful]);
+    assert_eq!(ended(&series), (Ending::Complete, Trust::Doubtful, exit::VALID));
+    assert_eq!(series.status.reasons, ["1 of 4 runs are doubtful, the first: see its notes"]);
+    series.status.be_strict();
+    assert_eq!(series.status.exit_code, exit::UNTRUSTWORTHY);
     let cut = of(&plain, vec![good(), run(0.0, exit::INTERRUPTED)]);
     assert_eq!(ended(&cut), (Ending::Interrupted, Trust::Doubtful, exit::INTERRUPTED));
     assert_eq!(

@@ -1,12 +1,13 @@
 //! What is known of a run while it goes on, and the document it becomes.
 
-use super::{Environment, Iteration, Outcome, Run, Status};
+use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
-use crate::steady::steadiness;
-use crate::summary::{Unmet, judge_dialect, machine_notes, summarize, unmet};
+use crate::steady::{Steadiness, steadiness};
+use crate::summary::{Summary, Unmet, judge_dialect, machine_notes, summarize, unmet};
+use crate::trust::{Judged, Reason, Severity, Trust, judge_run};
 
 /// What is known of a run so far.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Draft {
     pub server: Option<EndReport>,
     /// Iterations of the test before the one of samples and reports.
     pub earlier_iterations: Vec<Iteration>,
+    /// Why the figures of a test of linerate's own contradict each other.
+    pub contradictions: Vec<String>,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
@@ -49,6 +52,7 @@ impl Draft {
             client: None,
             server: None,
             earlier_iterations: Vec::new(),
+            contradictions: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -95,20 +99,24 @@ impl Draft {
         }
     }
 
-    /// The document: the summary is computed, notes are collected, samples are put in order of time. Whether a test of
-    /// linerate's own can be trusted is part of its outcome; another dialect's is judged here.
+    /// The document: the summary is computed, the run is judged, notes are collected, samples are put in order of time.
+    /// A complete run that turns out to be invalid is untrustworthy. The exit code of a test of linerate's own says so;
+    /// another dialect's stays its original's.
     pub fn into_run(mut self, outcome: Outcome, exit_code: u8, message: Option<String>) -> Run {
-        let (outcome, message) = self.judged(outcome, message);
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let summary = summarize(&self.plan.workload, client, server);
+        let unmet = self.unmet(outcome);
+        let reasons = self.reasons(outcome, &summary, &unmet);
+        let steadiness = self.steadiness();
         let mut notes = std::mem::take(&mut self.notes);
         for report in client.into_iter().chain(server) {
-            let role = format!("{:?}", report.role).to_lowercase();
+            let role = report.role.name();
             notes.extend(report.notes.iter().map(|note| format!("{role}: {note}")));
         }
-        let unmet = self.unmet(outcome);
         notes.extend(unmet.iter().map(Unmet::note));
         notes.extend(machine_notes(client, server));
+        notes.extend(self.rises(&steadiness));
+        let status = self.status((outcome, exit_code, message), reasons, unmet, notes);
         let told = |report: Option<&EndReport>| {
             report.map(|report| report.host.clone()).filter(|host| *host != HostFacts::default())
         };
@@ -117,17 +125,6 @@ impl Draft {
         environment.client = client_host.unwrap_or(environment.client);
         environment.server = server_host.or(environment.server);
         self.samples.sort_by_key(|sample| (sample.to_ns, sample.role));
-        let steadiness = match self.dialect {
-            Dialect::Native => steadiness(&self.plan.workload, &self.samples),
-            _ => Vec::new(),
-        };
-        let rises = steadiness.iter().any(|one| one.warm_up_ns.is_none());
-        if self.plan.local.finds_warm_up && rises {
-            notes.push(
-                "the rate rose for most of the run, so no warm-up was left out: measure for longer"
-                    .to_owned(),
-            );
-        }
         Run {
             schema: Run::SCHEMA.to_owned(),
             run_id: self.run_id,
@@ -142,21 +139,68 @@ impl Draft {
             earlier_iterations: self.earlier_iterations,
             hunt: None,
             steadiness,
-            status: Status { outcome, exit_code, message, unmet, notes },
+            status,
         }
     }
 
-    /// The outcome of another dialect's test, which is not to be trusted where its figures contradict each other.
-    fn judged(&self, outcome: Outcome, message: Option<String>) -> (Outcome, Option<String>) {
-        if self.dialect == Dialect::Native || outcome != Outcome::Complete {
-            return (outcome, message);
+    /// How steady each direction's rate was. Intervals of other dialects are not all of one kind.
+    fn steadiness(&self) -> Vec<Steadiness> {
+        match self.dialect {
+            Dialect::Native => steadiness(&self.plan.workload, &self.samples),
+            _ => Vec::new(),
         }
+    }
+
+    /// The note on a warm-up that was looked for and has no end.
+    fn rises(&self, steadiness: &[Steadiness]) -> Option<String> {
+        let rises = steadiness.iter().any(|one| one.warm_up_ns.is_none());
+        (self.plan.local.finds_warm_up && rises).then(|| {
+            "the rate rose for most of the run, so no warm-up was left out: measure for longer"
+                .to_owned()
+        })
+    }
+
+    /// Why the figures are doubtful or invalid, as far as the run came.
+    fn reasons(&self, outcome: Outcome, summary: &Summary, unmet: &[Unmet]) -> Vec<Reason> {
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
-        let doubts = judge_dialect(self.dialect, &self.plan.workload, client, server);
-        match doubts.is_empty() {
-            true => (outcome, message),
-            false => (Outcome::Untrustworthy, Some(doubts.join("; "))),
+        let workload = &self.plan.workload;
+        let contradictions = match (outcome, self.dialect) {
+            (Outcome::Complete, Dialect::Native) => self.contradictions.clone(),
+            (Outcome::Complete, dialect) => judge_dialect(dialect, workload, client, server),
+            _ => Vec::new(),
+        };
+        let mut reasons: Vec<Reason> =
+            contradictions.into_iter().map(Reason::contradiction).collect();
+        if matches!(outcome, Outcome::Complete | Outcome::Interrupted) {
+            reasons.extend(judge_run(Judged { workload, client, server, summary, unmet }));
         }
+        reasons
+    }
+
+    /// How the run ended, where it came so far.
+    fn status(
+        &self,
+        (outcome, exit_code, message): (Outcome, u8, Option<String>),
+        reasons: Vec<Reason>,
+        unmet: Vec<Unmet>,
+        notes: Vec<String>,
+    ) -> Status {
+        let verdict = match outcome {
+            Outcome::Failed | Outcome::Untrustworthy => Trust::Invalid,
+            Outcome::Complete | Outcome::Interrupted => Trust::of(&reasons),
+        };
+        let is_wrong = outcome == Outcome::Complete && verdict == Trust::Invalid;
+        let (outcome, exit_code, message) = match is_wrong {
+            false => (outcome, exit_code, message),
+            true => {
+                let native = self.dialect == Dialect::Native;
+                let exit_code = if native { exit::UNTRUSTWORTHY } else { exit_code };
+                let why = reasons.iter().filter(|reason| reason.severity == Severity::Invalid);
+                let why: Vec<&str> = why.map(|reason| reason.text.as_str()).collect();
+                (Outcome::Untrustworthy, exit_code, Some(why.join("; ")))
+            }
+        };
+        Status { outcome, exit_code, verdict: Some(verdict), reasons, message, unmet, notes }
     }
 
     /// What was asked for and not got; nothing where nothing was measured.

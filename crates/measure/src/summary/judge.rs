@@ -95,13 +95,13 @@ fn judge_report(
     report: Option<&EndReport>,
     reasons: &mut Vec<String>,
 ) {
-    let end = name_of(role);
+    let end = role.name();
     let Some(report) = report else {
         reasons.push(format!("the {end}'s report is missing, so its counts are unknown"));
         return;
     };
     if report.role != role {
-        let other = name_of(report.role);
+        let other = report.role.name();
         reasons.push(format!("the {end}'s report says that it is the {other}'s"));
     }
     judge_flows(workload, report, reasons);
@@ -114,7 +114,7 @@ fn judge_flows(workload: &Workload, report: &EndReport, reasons: &mut Vec<String
     if has_flows && !has_every_flow(workload, report) {
         reasons.push(format!(
             "the {} reported {} flows that don't match the {} of the load",
-            name_of(report.role),
+            report.role.name(),
             flows_reported(report),
             workload.total_flows(),
         ));
@@ -123,7 +123,7 @@ fn judge_flows(workload: &Workload, report: &EndReport, reasons: &mut Vec<String
 
 /// Flows that ended before their time.
 fn judge_endings(report: &EndReport, reasons: &mut Vec<String>) {
-    let (end, reported) = (name_of(report.role), flows_reported(report));
+    let (end, reported) = (report.role.name(), flows_reported(report));
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     for error in report.flows.iter().filter_map(|flow| flow.error.as_deref()) {
         *kinds.entry(error).or_default() += 1;
@@ -296,13 +296,6 @@ fn judge_transactions(workload: &Workload, client: &EndReport, reasons: &mut Vec
             histogram.len(),
         )),
         Ok(_) => {}
-    }
-}
-
-pub(super) fn name_of(role: Role) -> &'static str {
-    match role {
-        Role::Client => "client",
-        Role::Server => "server",
     }
 }
 

@@ -1,6 +1,5 @@
 //! What else went on at the ends' machines, and whether they had time left.
 
-use super::judge::name_of;
 use crate::report::EndReport;
 use crate::sample::MachineCpu;
 
@@ -24,13 +23,39 @@ pub fn machine_notes(client: Option<&EndReport>, server: Option<&EndReport>) -> 
     for report in [client, server].into_iter().flatten() {
         let used_s = both.filter(|_| shared).unwrap_or(own_s(report));
         let told = machine_of(report, used_s);
-        let end = name_of(report.role);
+        let end = report.role.name();
         notes.extend(told.into_iter().map(|note| format!("{end}: {note}")));
         if shared && !notes.is_empty() {
             break;
         }
     }
     notes
+}
+
+/// The share of its machine's processors that other programs than the two ends used; `None` where it isn't known, or
+/// the time is too short to say.
+pub(crate) fn others_share(report: &EndReport, other_end: Option<&EndReport>) -> Option<f64> {
+    let shared = other_end.filter(|other| {
+        !report.host.hostname.is_empty() && report.host.hostname == other.host.hostname
+    });
+    let machine = &report.machine_cpu;
+    let wall_s = machine.iter().map(all_of).fold(0.0, f64::max);
+    let all_s: f64 = machine.iter().map(all_of).sum();
+    if !(wall_s >= SHORTEST_S && all_s.is_finite()) {
+        return None;
+    }
+    let used_s: f64 = machine.iter().map(|cpu| cpu.user_s + cpu.system_s).sum();
+    let own_s = own_s(report) + shared.map_or(0.0, own_s);
+    Some(((used_s - own_s) / all_s).max(0.0))
+}
+
+/// The share of its machine's time that the hypervisor took; likewise.
+pub(crate) fn steal_share(report: &EndReport) -> Option<f64> {
+    let machine = &report.machine_cpu;
+    let wall_s = machine.iter().map(all_of).fold(0.0, f64::max);
+    let all_s: f64 = machine.iter().map(all_of).sum();
+    let steal_s: f64 = machine.iter().map(|cpu| cpu.steal_s).sum();
+    (wall_s >= SHORTEST_S && all_s.is_finite()).then(|| steal_s / all_s)
 }
 
 fn machine_of(report: &EndReport, own_s: f64) -> Vec<String> {

@@ -3,7 +3,7 @@
 //! A rate is bytes over a time, and where the peer receives, both are the peer's word. Bytes can't
 //! arrive faster than they are sent, and nothing takes longer than the whole load took here.
 
-use super::judge::{name_of, way_of};
+use super::judge::way_of;
 use super::tally::{Lane, lanes};
 use crate::plan::{Direction, Workload};
 use crate::report::EndReport;
@@ -30,7 +30,7 @@ pub(super) fn judge_span(lane: &Lane, reasons: &mut Vec<String>) {
     if received.bytes == 0 {
         return;
     }
-    let end = name_of(receiver_of(lane.direction));
+    let end = receiver_of(lane.direction).name();
     let Some(span_ns) = receiving.span.length_ns().filter(|ns| *ns > 0) else {
         // A client may have received everything of a short load before its own began.
         if lane.direction != Direction::Down {
@@ -58,7 +58,7 @@ pub(super) fn judge_span(lane: &Lane, reasons: &mut Vec<String>) {
             way_of(lane),
             seconds(span_ns),
             seconds(least_ns as u64),
-            name_of(sender_of(lane.direction)),
+            sender_of(lane.direction).name(),
         ));
     }
 }

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::judge::name_of;
 use super::tally::{Lane, flows_of, lanes};
 use crate::plan::{Arrivals, Direction, End, Kind, Rate, Transport, Workload};
 use crate::report::{EndReport, SocketFacts};
@@ -62,7 +61,7 @@ pub enum Quantity {
 impl Unmet {
     /// A sentence with both figures.
     pub fn note(&self) -> String {
-        let (asked, got, end) = (self.asked, self.got, name_of(self.role));
+        let (asked, got, end) = (self.asked, self.got, self.role.name());
         let bytes = |bytes: f64| render_bytes(bytes as u64);
         match self.what {
             Quantity::RateBps => format!(

@@ -5,8 +5,10 @@
 pub mod collected;
 mod host;
 mod processor;
+mod quota;
 
 pub use host::cpus_near;
 pub use host::host_facts;
 pub use host::{cpus_online, memory_bytes, processors, raise_open_files_limit};
 pub use processor::{MachineTimes, ThreadTime};
+pub use quota::quota;

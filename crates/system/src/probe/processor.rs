@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use linerate_measure::report::ThreadDemand;
 use linerate_measure::sample::{CpuSeconds, MachineCpu};
 
 use crate::socket::thread_usage;
@@ -97,6 +98,10 @@ pub struct ThreadTime {
     /// What it used until it ended, in user and in system mode, plus one; 0: it has not ended.
     user_us: AtomicU64,
     system_us: AtomicU64,
+    /// For how long it ran and waited for a processor until it ended, plus one; 0: it has not ended, or the kernel
+    /// doesn't tell.
+    ran_ns: AtomicU64,
+    waited_ns: AtomicU64,
 }
 
 impl ThreadTime {
@@ -110,6 +115,10 @@ impl ThreadTime {
     pub fn end(&self) {
         let cpu = thread_usage().cpu;
         let whole_us = |seconds: f64| (seconds * 1e6).round() as u64 + 1;
+        if let Some((ran_ns, waited_ns)) = schedule_of(self.thread_id.load(Ordering::Relaxed)) {
+            self.ran_ns.store(ran_ns.saturating_add(1), Ordering::Relaxed);
+            self.waited_ns.store(waited_ns.saturating_add(1), Ordering::Release);
+        }
         self.user_us.store(whole_us(cpu.user_s), Ordering::Relaxed);
         self.system_us.store(whole_us(cpu.system_s), Ordering::Release);
     }
@@ -123,6 +132,18 @@ impl ThreadTime {
         let id = Some(self.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)?;
         // It may have ended in between.
         thread_cpu(id).or_else(|| self.left())
+    }
+
+    /// For how long the thread has run and has waited for a processor so far. `None`: it has not begun, or the kernel
+    /// doesn't tell.
+    pub fn demand(&self) -> Option<ThreadDemand> {
+        let id = Some(self.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)?;
+        let left = || {
+            let waited_ns = self.waited_ns.load(Ordering::Acquire).checked_sub(1)?;
+            Some((self.ran_ns.load(Ordering::Relaxed).checked_sub(1)?, waited_ns))
+        };
+        let (ran_ns, waited_ns) = left().or_else(|| schedule_of(id)).or_else(left)?;
+        Some(ThreadDemand { run_s: ran_ns as f64 / 1e9, wait_s: waited_ns as f64 / 1e9 })
     }
 
     fn left(&self) -> Option<CpuSeconds> {
@@ -142,6 +163,17 @@ fn thread_cpu(thread_id: i32) -> Option<CpuSeconds> {
     Some(CpuSeconds { user_s: seconds()?, system_s: seconds()? })
 }
 
+/// For how long one thread of this process has run, and has been ready to run and had no processor, in nanoseconds
+/// (Documentation/scheduler/sched-stats.rst).
+fn schedule_of(thread_id: i32) -> Option<(u64, u64)> {
+    parse_schedule(&fs::read_to_string(format!("/proc/self/task/{thread_id}/schedstat")).ok()?)
+}
+
+fn parse_schedule(text: &str) -> Option<(u64, u64)> {
+    let mut words = text.split_ascii_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,9 +190,17 @@ mod tests {
     }
 
     #[test]
+    fn schedules_read_as_proc_writes_them() {
+        assert_eq!(parse_schedule("1234 567 8\n"), Some((1234, 567)));
+        for wrong in ["", "1", "1 x", "-1 2"] {
+            assert_eq!(parse_schedule(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn the_time_of_a_thread_outlives_it() {
         let time = ThreadTime::default();
-        assert!(time.cpu().is_none(), "it has not begun");
+        assert!(time.cpu().is_none() && time.demand().is_none(), "it has not begun");
         let at_its_end = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 time.begin();
@@ -174,5 +214,9 @@ mod tests {
         let left = time.cpu().unwrap();
         assert!(left.user_s + left.system_s >= 0.02, "{left:?}");
         assert!(left.user_s <= at_its_end.user_s && left.system_s <= at_its_end.system_s);
+        // A kernel without schedstat tells nothing.
+        if let Some(demand) = time.demand() {
+            assert!(demand.run_s >= 0.01 && demand.wait_s >= 0.0, "{demand:?}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Several runs: a table with a row each, and below it what has no column.
 
+use linerate_measure::trust::Trust;
 use linerate_measure::{Kind, Outcome, Plan, Run};
 
 use super::figures::{
@@ -124,9 +125,14 @@ fn render_beside_table(run: &Run) -> String {
     left_out.into_iter().chain(notes).collect()
 }
 
+fn is_doubtful(run: &Run) -> bool {
+    run.status.verdict == Some(Trust::Doubtful)
+}
+
 fn cells_of(run: &Run) -> Vec<String> {
     let summary = &run.summary;
     let outcome = match run.status.outcome {
+        Outcome::Complete if is_doubtful(run) => "doubtful",
         Outcome::Complete => "valid",
         Outcome::Interrupted => "interrupted",
         Outcome::Untrustworthy => "not to be trusted",

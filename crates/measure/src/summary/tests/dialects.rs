@@ -63,7 +63,8 @@ fn only_iperf3_lists_its_streams_and_ends_when_bytes_are_sent() {
 
 #[test]
 fn a_complete_test_whose_figures_contradict_each_other_is_untrustworthy() {
-    let (workload, client, server) = sound();
+    let (mut workload, client, server) = sound();
+    workload.end = End::Time { duration_ns: 2 * SECOND_NS };
     let mut draft = Draft::new(String::new(), crate::Plan::new("host", 1, workload));
     draft.dialect = Dialect::Netperf;
     (draft.client, draft.server) = (Some(client), Some(server));
