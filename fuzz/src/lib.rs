@@ -6,6 +6,7 @@ pub mod command_line;
 pub mod crucible;
 pub mod ctstraffic;
 pub mod iperf3;
+pub mod kubeconfig;
 pub mod lab;
 pub mod life;
 pub mod measure;

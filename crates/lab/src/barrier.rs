@@ -11,7 +11,7 @@ pub const LEAST_LEAD_NS: u64 = 50_000_000;
 /// The time between naming a start and the start, in round trips of the slowest channel.
 pub const LEAD_ROUND_TRIPS: u64 = 20;
 
-/// A start that is later than this gets a note, nanoseconds.
+/// A start that is later or earlier than this gets a note, nanoseconds.
 pub const NOTED_LATENESS_NS: i64 = 5_000_000;
 
 /// When all hosts are to start, on this machine's clock (nanoseconds since 1970, UTC): now and the greater
@@ -63,6 +63,7 @@ pub fn skew(latenesses: &[Lateness]) -> Option<Skew> {
     // The nearest rank: the least value that so many of a hundred do not exceed.
     let rank = |percent: usize| late_ns.get((late_ns.len() * percent).div_ceil(100).max(1) - 1);
     Some(Skew {
+        min_ns: *late_ns.first()?,
         p50_ns: *rank(50)?,
         p99_ns: *rank(99)?,
         max_ns: *late_ns.last()?,
@@ -96,7 +97,7 @@ mod tests {
         let late = |late_ns| Lateness { late_ns, bound_ns: 3 };
         assert_eq!(skew(&[]), None);
         let all: Vec<_> = (1..=200).rev().map(late).collect();
-        let expected = Skew { p50_ns: 100, p99_ns: 198, max_ns: 200, bound_ns: 3 };
+        let expected = Skew { min_ns: 1, p50_ns: 100, p99_ns: 198, max_ns: 200, bound_ns: 3 };
         assert_eq!(skew(&all), Some(expected));
         let one = skew(&[late(-4)]).unwrap();
         assert_eq!((one.p50_ns, one.p99_ns, one.max_ns), (-4, -4, -4));

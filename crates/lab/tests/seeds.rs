@@ -7,6 +7,10 @@
 mod collected;
 
 #[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
+#[path = "../../../fuzz/src/kubeconfig.rs"]
+mod kubeconfig;
+
+#[allow(unreachable_pub, reason = "the fuzz targets' crate exports these functions")]
 #[path = "../../../fuzz/src/lab.rs"]
 mod lab;
 
@@ -27,6 +31,11 @@ fn agent_lines() {
 #[test]
 fn collected() {
     replay("collected", collected::collected);
+}
+
+#[test]
+fn kubeconfigs() {
+    replay("kubeconfig", kubeconfig::kubeconfig);
 }
 
 #[test]

@@ -95,6 +95,23 @@ impl OffsetEstimator {
     }
 }
 
+impl ClockOffset {
+    /// The same offset so many nanoseconds after the time for which its bound holds: the clocks may have drifted
+    /// apart since.
+    #[must_use]
+    pub fn after_ns(self, ns: u64) -> Self {
+        let drift_ns = u128::from(ns) * u128::from(DRIFT_PPM) / 1_000_000;
+        let drift_ns = u64::try_from(drift_ns).unwrap_or(u64::MAX);
+        Self { bound_ns: self.bound_ns.saturating_add(drift_ns), ..self }
+    }
+
+    /// Whether no offset lies within both bounds. Of two offsets of the same clocks at one time one is then wrong: a
+    /// clock was set in between.
+    pub fn contradicts(self, other: Self) -> bool {
+        self.offset_ns.abs_diff(other.offset_ns) > self.bound_ns.saturating_add(other.bound_ns)
+    }
+}
+
 fn estimate_of(trip: RoundTrip) -> Option<Estimate> {
     // 128 bits hold every sum and difference of four 64-bit stamps.
     let [t1, t2, t3, t4] = [
@@ -135,6 +152,21 @@ mod tests {
         let expected = ClockOffset { offset_ns: 1000, bound_ns: 50 };
         assert_eq!(estimator.estimate(), Some(expected));
         assert_eq!(estimator.rtt_ns(), Some(100));
+    }
+
+    #[test]
+    fn offsets_contradict_each_other_beyond_their_bounds_and_the_drift() {
+        let (old, new) = (
+            ClockOffset { offset_ns: 1_000, bound_ns: 20 },
+            ClockOffset { offset_ns: 1_050, bound_ns: 20 },
+        );
+        assert!(old.contradicts(new) && new.contradicts(old));
+        // 100 parts per million of 0.1 ms.
+        assert_eq!(old.after_ns(100_000), ClockOffset { offset_ns: 1_000, bound_ns: 30 });
+        assert!(!old.after_ns(100_000).contradicts(new));
+        let far = ClockOffset { offset_ns: i64::MIN, bound_ns: 0 };
+        assert!(far.contradicts(ClockOffset { offset_ns: i64::MAX, bound_ns: 7 }));
+        assert_eq!(far.after_ns(u64::MAX).bound_ns, u64::MAX / 10_000);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, sendfile};
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use socket2::Socket;
@@ -178,6 +179,31 @@ impl Pipe {
         let given = splice(&self.outlet, None, into, None, self.held_bytes, SpliceFlags::MOVE)?;
         self.held_bytes = self.held_bytes.saturating_sub(given);
         Ok(given)
+    }
+
+    /// Takes what it holds out by a copy.
+    pub(crate) fn read_out(&mut self) -> rustix::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.held_bytes];
+        let mut read = 0;
+        while read < bytes.len() {
+            match retry_on_intr(|| {
+                rustix::io::read(&self.outlet, bytes.get_mut(read..).unwrap_or_default())
+            })? {
+                // Nobody else has the other end.
+                0 => break,
+                count => read += count,
+            }
+        }
+        bytes.truncate(read);
+        self.held_bytes = 0;
+        Ok(bytes)
+    }
+
+    /// One that splice(2) refuses to fill.
+    #[cfg(test)]
+    pub(crate) fn refused() -> Self {
+        let null = || OwnedFd::from(File::options().write(true).open("/dev/null").unwrap());
+        Self { outlet: null(), inlet: null(), held_bytes: 0 }
     }
 
     /// Bytes that it was given and nobody has taken.

@@ -1,18 +1,17 @@
 //! The controller's end of one channel.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
 use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::run::ClockOffset;
-use serde_json::value::RawValue;
 
 use crate::collect::Request;
 
-use super::message::{AgentHello, FromAgent, OutputStream, StartTask, TaskEnd, ToAgent};
+use super::event::{ChildEvent, ChildEventKind, ControllerEvent, Failure, shorten};
+use super::message::{FromAgent, StartTask, ToAgent, pieces};
 use super::{
-    LEASE_NS, Lease, MAX_LINE_FROM_AGENT, MAX_TASKS, MILLISECOND_NS, Moment, PING_EVERY_NS,
-    SILENT_NS, VERSIONS,
+    LEASE_NS, Lease, MAX_LINE_FROM_AGENT, MAX_LINE_TO_AGENT, MAX_TASKS, MILLISECOND_NS, Moment,
+    PING_EVERY_NS, SILENT_NS, VERSIONS,
 };
 
 /// Round trips without a pause between them, after the hello and before a start.
@@ -21,6 +20,9 @@ const BURST: u32 = 24;
 /// Round trips after which the estimate of the offset begins anew, since its bound grows with the
 /// time that it has to hold for.
 const TRIPS_OF_AN_ESTIMATE: u32 = 60;
+
+/// The most text that a line to an agent carries, bytes: JSON makes at most six of each.
+const MAX_TEXT_TO_AGENT: usize = MAX_LINE_TO_AGENT / 8;
 
 /// What is kept of the lines before the hello, bytes.
 const MAX_NOISE: usize = 4096;
@@ -69,143 +71,22 @@ struct Clock {
     estimator: OffsetEstimator,
     trips: u32,
     /// The estimate before the present one began.
-    settled: Option<(ClockOffset, u64)>,
+    settled: Option<Settled>,
+    /// The last pong, on the clock that never goes back.
+    newest_ns: u64,
     burst_left: u32,
     next_ping_ns: u64,
     /// Pings that no pong has answered.
     pongs_due: u32,
 }
 
-/// What a controller has found out.
-#[derive(Debug)]
-pub enum ControllerEvent {
-    /// The agent has said who it is.
-    Opened(AgentHello),
-    /// The offset of the agent's clock was measured by a burst of round trips.
-    ClockMeasured,
-    /// A child runs.
-    Started {
-        /// The child.
-        task: u32,
-        /// Its process number on the host.
-        pid: u32,
-    },
-    /// A child could not be started, or an instruction about it not be followed.
-    Refused {
-        /// The child.
-        task: u32,
-        /// Why, a sentence.
-        text: String,
-    },
-    /// A child printed a line of JSON.
-    Line {
-        /// The child.
-        task: u32,
-        /// Which of its lines of JSON, from 0.
-        seq: u64,
-        /// The line, unread.
-        json: Box<RawValue>,
-    },
-    /// A child printed something else.
-    Text {
-        /// The child.
-        task: u32,
-        /// Where.
-        stream: OutputStream,
-        /// A line, without its end.
-        text: String,
-    },
-    /// A child has ended.
-    Ended(TaskEnd),
-    /// A collector read something.
-    Ticks {
-        /// The collector.
-        collector: String,
-        /// The first reading, nanoseconds since 1970, UTC, on the agent's clock.
-        from_ns: i64,
-        /// The readings.
-        data: Box<RawValue>,
-    },
-    /// Nothing was heard for [`SILENT_NS`].
-    Silent,
-    /// The agent was heard again, after [`Self::Silent`].
-    Heard,
-    /// The channel is of no more use; nothing comes after this.
-    Failed(Failure),
-    /// The agent ended as it was told to; nothing comes after this.
-    Closed,
-}
-
-/// Why a channel is of no more use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// No hello came in time, or the channel ended before it. What was printed instead.
-    NoHello {
-        /// Whether the channel ended; else the time was over.
-        ended: bool,
-        /// What login files and the shell have printed.
-        noise: String,
-    },
-    /// The agent speaks no version of the protocol that this program speaks.
-    Version {
-        /// The agent's version.
-        agent: u32,
-    },
-    /// Nothing was heard for the whole lease.
-    Silence,
-    /// The channel ended.
-    Ended,
-    /// The agent ended by itself.
-    Agent {
-        /// Why, a sentence of the agent.
-        text: String,
-    },
-    /// The agent said what no agent says.
-    Nonsense {
-        /// What is wrong, a clause.
-        text: String,
-    },
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoHello { ended: true, noise } => {
-                write!(f, "the channel ended before linerate's agent began")?;
-                write_noise(f, noise)
-            }
-            Self::NoHello { ended: false, noise } => {
-                write!(f, "linerate's agent did not begin in time")?;
-                write_noise(f, noise)
-            }
-            Self::Version { agent } => write!(
-                f,
-                "the agent speaks version {agent} of the protocol, this program {}: use the same \
-                 linerate on both",
-                VERSIONS[0]
-            ),
-            Self::Silence => {
-                write!(f, "nothing was heard for {} s", LEASE_NS / super::SECOND_NS)
-            }
-            Self::Ended => write!(f, "the channel ended while it was in use"),
-            Self::Agent { text } => write!(f, "the agent ended: {text}"),
-            Self::Nonsense { text } => write!(f, "the agent sent {text}"),
-        }
-    }
-}
-
-fn write_noise(f: &mut fmt::Formatter<'_>, noise: &str) -> fmt::Result {
-    match noise.trim() {
-        "" => write!(f, "; nothing was printed"),
-        noise => write!(f, "; what was printed instead: {}", one_line(noise)),
-    }
-}
-
-/// Several lines as one, without characters that steer a terminal.
-pub(crate) fn one_line(text: &str) -> String {
-    let words = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let joined = words.collect::<Vec<_>>().join(" / ");
-    joined.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+/// An estimate of the agent's clock to which nothing is added any more.
+#[derive(Clone, Copy, Debug)]
+struct Settled {
+    offset: ClockOffset,
+    rtt_ns: u64,
+    /// Its last pong, on the clock that never goes back.
+    until_ns: u64,
 }
 
 impl Controller {
@@ -224,6 +105,7 @@ impl Controller {
                 estimator: OffsetEstimator::new(),
                 trips: 0,
                 settled: None,
+                newest_ns: now.monotonic_ns,
                 burst_left: BURST,
                 next_ping_ns: u64::MAX,
                 pongs_due: 0,
@@ -337,7 +219,7 @@ impl Controller {
         self.events.pop_front()
     }
 
-    /// Asks for a child. [`ControllerEvent::Started`] or [`ControllerEvent::Refused`] answers.
+    /// Asks for a child. [`ChildEventKind::Started`] or [`ChildEventKind::Refused`] answers.
     pub fn start(&mut self, start: StartTask) {
         let task = start.task;
         if self.stage != Stage::Open {
@@ -349,14 +231,22 @@ impl Controller {
         if self.tasks.len() >= MAX_TASKS {
             return self.refuse(task, "the host runs as many children as an agent may have (256)");
         }
+        let Some(line) = render(&ToAgent::Start(start)) else {
+            let why = "its words, environment and input take more than 1 MiB, which is the most";
+            return self.refuse(task, why);
+        };
         self.tasks.insert(task, TaskState::Asked);
-        self.send(&ToAgent::Start(start));
+        self.send_line(line);
     }
 
     /// Writes to a child's standard input, as long as the child runs.
-    pub fn write(&mut self, task: u32, text: String, end: bool) {
+    pub fn write(&mut self, task: u32, text: &str, end: bool) {
         if self.stage == Stage::Open && self.tasks.contains_key(&task) {
-            self.send(&ToAgent::Write { task, text, end });
+            let mut rest = pieces(text, MAX_TEXT_TO_AGENT).peekable();
+            while let Some(piece) = rest.next() {
+                let end = end && rest.peek().is_none();
+                self.send(&ToAgent::Write { task, text: piece.to_owned(), end });
+            }
         }
     }
 
@@ -400,7 +290,10 @@ impl Controller {
 
     /// The agent's clock less the controller's, with its bound.
     pub fn clock_offset(&self) -> Option<ClockOffset> {
-        let settled = self.clock.settled.map(|(offset, _)| offset);
+        let settled = self
+            .clock
+            .settled
+            .map(|one| one.offset.after_ns(self.clock.newest_ns.saturating_sub(one.until_ns)));
         let present = self.clock.estimator.estimate();
         // The present estimate rests on few round trips at first.
         match (present, settled) {
@@ -411,7 +304,7 @@ impl Controller {
 
     /// The least round trip of the channel, nanoseconds.
     pub fn round_trip_ns(&self) -> Option<u64> {
-        let settled = self.clock.settled.map(|(_, rtt_ns)| rtt_ns);
+        let settled = self.clock.settled.map(|one| one.rtt_ns);
         self.clock.estimator.rtt_ns().into_iter().chain(settled).min()
     }
 
@@ -473,7 +366,7 @@ impl Controller {
             FromAgent::Started { task, pid } => match self.tasks.get_mut(&task) {
                 Some(state @ TaskState::Asked) => {
                     *state = TaskState::Runs { next_line: 0 };
-                    self.events.push_back(ControllerEvent::Started { task, pid });
+                    self.tell(task, ChildEventKind::Started { pid });
                 }
                 _ => self.nonsense(format!("the start of child {task}, which was not asked for")),
             },
@@ -481,28 +374,26 @@ impl Controller {
                 if self.tasks.get(&task) == Some(&TaskState::Asked) {
                     self.tasks.remove(&task);
                 }
-                self.events.push_back(ControllerEvent::Refused { task, text });
+                self.tell(task, ChildEventKind::Refused(text));
             }
             FromAgent::Line { task, seq, json } => match self.tasks.get_mut(&task) {
                 Some(TaskState::Runs { next_line }) if *next_line == seq => {
                     *next_line += 1;
-                    self.events.push_back(ControllerEvent::Line { task, seq, json });
+                    self.tell(task, ChildEventKind::Line { seq, json });
                 }
                 _ => self.nonsense(format!("line {seq} of child {task}, which is not its next")),
             },
             FromAgent::Text { task, stream, text } => match self.tasks.get(&task) {
                 Some(TaskState::Runs { .. }) => {
-                    self.events.push_back(ControllerEvent::Text { task, stream, text });
+                    self.tell(task, ChildEventKind::Text { stream, text });
                 }
                 _ => self.nonsense(format!("text of child {task}, which does not run")),
             },
             FromAgent::Ended(end) => match self.tasks.remove(&end.task) {
-                Some(TaskState::Runs { .. }) => self.events.push_back(ControllerEvent::Ended(end)),
+                Some(TaskState::Runs { .. }) => self.tell(end.task, ChildEventKind::Ended(end)),
                 _ => self.nonsense(format!("the end of child {}, which does not run", end.task)),
             },
-            FromAgent::Ticks { collector, from_ns, data } => {
-                self.events.push_back(ControllerEvent::Ticks { collector, from_ns, data });
-            }
+            FromAgent::Ticks(readings) => self.events.push_back(ControllerEvent::Ticks(readings)),
             FromAgent::Failed { text } => self.fail(Failure::Agent { text }),
         }
     }
@@ -512,7 +403,16 @@ impl Controller {
             return self.nonsense("a pong that was not asked for".to_owned());
         }
         self.clock.pongs_due -= 1;
-        if self.clock.trips >= TRIPS_OF_AN_ESTIMATE {
+        let gap_ns = now.monotonic_ns.saturating_sub(self.clock.newest_ns);
+        let was_set = self.was_set(trip, gap_ns);
+        self.clock.newest_ns = now.monotonic_ns;
+        if was_set {
+            // What was measured before says nothing about the clock as it is now.
+            self.clock.estimator = OffsetEstimator::new();
+            self.clock.settled = None;
+            self.clock.trips = 0;
+            self.clock.burst_left = BURST;
+        } else if self.clock.trips >= TRIPS_OF_AN_ESTIMATE {
             self.begin_estimate();
         }
         self.clock.estimator.record(trip);
@@ -527,11 +427,21 @@ impl Controller {
         }
     }
 
+    /// Whether a round trip contradicts what was known of the clock so many nanoseconds before.
+    fn was_set(&self, trip: RoundTrip, gap_ns: u64) -> bool {
+        let mut alone = OffsetEstimator::new();
+        alone.record(trip);
+        match (alone.estimate(), self.clock_offset()) {
+            (Some(now), Some(known)) => known.after_ns(gap_ns).contradicts(now),
+            _ => false,
+        }
+    }
+
     fn begin_estimate(&mut self) {
         if let (Some(offset), Some(rtt_ns)) =
             (self.clock.estimator.estimate(), self.clock.estimator.rtt_ns())
         {
-            self.clock.settled = Some((offset, rtt_ns));
+            self.clock.settled = Some(Settled { offset, rtt_ns, until_ns: self.clock.newest_ns });
         }
         self.clock.estimator = OffsetEstimator::new();
         self.clock.trips = 0;
@@ -545,15 +455,23 @@ impl Controller {
     }
 
     fn send(&mut self, message: &ToAgent) {
-        // Nothing in a message fails to become JSON.
-        if let Ok(line) = serde_json::to_string(message) {
-            self.output.push_back(line);
-            self.lines_sent += 1;
+        // Only a start can be too long.
+        if let Some(line) = render(message) {
+            self.send_line(line);
         }
     }
 
+    fn send_line(&mut self, line: String) {
+        self.output.push_back(line);
+        self.lines_sent += 1;
+    }
+
     fn refuse(&mut self, task: u32, why: &str) {
-        self.events.push_back(ControllerEvent::Refused { task, text: why.to_owned() });
+        self.tell(task, ChildEventKind::Refused(why.to_owned()));
+    }
+
+    fn tell(&mut self, task: u32, kind: ChildEventKind) {
+        self.events.push_back(ControllerEvent::Child(ChildEvent { task, kind }));
     }
 
     fn nonsense(&mut self, text: String) {
@@ -576,12 +494,8 @@ impl Controller {
     }
 }
 
-/// The beginning of a line, for a sentence.
-fn shorten(line: &str) -> String {
-    const MOST: usize = 80;
-    let text = one_line(line);
-    match text.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
+/// A message as a line, unless it is longer than an agent takes.
+fn render(message: &ToAgent) -> Option<String> {
+    // Nothing in a message fails to become JSON.
+    serde_json::to_string(message).ok().filter(|line| line.len() <= MAX_LINE_TO_AGENT)
 }

@@ -7,10 +7,12 @@ use serde_json::value::RawValue;
 
 use crate::collect::Request;
 
-use super::message::{AgentHello, FromAgent, OutputStream, StartTask, TaskEnd, ToAgent};
+use super::message::{
+    AgentHello, FromAgent, OutputStream, Readings, StartTask, TaskEnd, ToAgent, pieces,
+};
 use super::{
-    GRACE_NS, LEASE_LIMITS_MS, LEASE_NS, Lease, MAX_LINE_TO_AGENT, MAX_TASKS, MAX_WORDS,
-    MILLISECOND_NS, Moment, SECOND_NS, VERSIONS,
+    GRACE_NS, LEASE_LIMITS_MS, LEASE_NS, Lease, MAX_LINE_TO_AGENT, MAX_TASKS, MAX_TEXT_OF_CHILD,
+    MAX_WORDS, MILLISECOND_NS, Moment, SECOND_NS, VERSIONS,
 };
 
 /// A killed child is given up after so long: the kernel may hold it in a device or a file system.
@@ -201,8 +203,10 @@ impl Agent {
             state.next_line += 1;
             self.send(&FromAgent::Line { task, seq, json });
         } else {
-            let text = String::from_utf8_lossy(line).into_owned();
-            self.send(&FromAgent::Text { task, stream, text });
+            // What is no text becomes longer in JSON: a byte takes up to six.
+            for piece in pieces(&String::from_utf8_lossy(line), MAX_TEXT_OF_CHILD) {
+                self.send(&FromAgent::Text { task, stream, text: piece.to_owned() });
+            }
         }
     }
 
@@ -214,11 +218,10 @@ impl Agent {
         self.end_if_empty();
     }
 
-    /// A collector read something: its name, the time of the first reading (nanoseconds since 1970, UTC) and
-    /// the readings.
-    pub fn handle_ticks(&mut self, collector: String, from_ns: i64, data: Box<RawValue>) {
+    /// A collector read something.
+    pub fn handle_ticks(&mut self, readings: Readings) {
         if self.stage == Stage::Open {
-            self.send(&FromAgent::Ticks { collector, from_ns, data });
+            self.send(&FromAgent::Ticks(readings));
         }
     }
 
@@ -266,6 +269,21 @@ impl Agent {
     /// The next line to send, without its end.
     pub fn poll_output(&mut self) -> Option<String> {
         self.output.pop_front()
+    }
+
+    /// Bytes of the lines that [`poll_output`](Self::poll_output) has not given yet.
+    pub fn output_len(&self) -> usize {
+        self.output.iter().map(String::len).sum()
+    }
+
+    /// Whether the agent ends because the controller is taken to be gone.
+    pub fn is_alone(&self) -> bool {
+        match &self.stage {
+            Stage::Opening | Stage::Open => false,
+            Stage::Ending { end, .. } | Stage::Killed { end, .. } | Stage::Over(end) => {
+                *end != AgentEnd::Bye
+            }
+        }
     }
 
     /// What is to be done next.

@@ -122,25 +122,30 @@ pub enum FromAgent {
         task: u32,
         /// Where it was printed.
         stream: OutputStream,
-        /// The line without its end; bytes that are no UTF-8 are replaced.
+        /// The line without its end, or a piece of a long one; bytes that are no UTF-8 are replaced.
         text: String,
     },
     /// A child has ended, and all that it printed was passed on.
     Ended(TaskEnd),
     /// What a collector read, once a second.
-    Ticks {
-        /// The collector's name.
-        collector: String,
-        /// The time of the first reading on the agent's clock, nanoseconds since 1970, UTC.
-        from_ns: i64,
-        /// The readings, in the collector's own form.
-        data: Box<RawValue>,
-    },
+    Ticks(Readings),
     /// The agent's last line, when it ends for another reason than the controller's word.
     Failed {
         /// Why, a sentence.
         text: String,
     },
+}
+
+/// What a collector has read since its last readings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Readings {
+    /// The collector's name.
+    pub collector: String,
+    /// The time of the first reading on the host's clock, nanoseconds since 1970, UTC.
+    pub from_ns: i64,
+    /// The readings, in the collector's own form.
+    pub data: Box<RawValue>,
 }
 
 /// Who an agent is.
@@ -215,4 +220,16 @@ pub struct TaskUsage {
     pub user_ns: u64,
     /// Processor time in the kernel, likewise.
     pub system_ns: u64,
+}
+
+/// A text in pieces of at most so many bytes (4 at least), cut between characters. An empty text is one piece.
+pub(super) fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
+    let mut left = Some(text);
+    std::iter::from_fn(move || {
+        let rest = left.take()?;
+        let end = (0..=most.min(rest.len())).rev().find(|&at| rest.is_char_boundary(at));
+        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
+        left = Some(after).filter(|after| !after.is_empty());
+        Some(piece)
+    })
 }

@@ -10,6 +10,7 @@
 //! controller was killed, stopped or cut off.
 
 mod controller;
+mod event;
 mod lease;
 mod machine;
 mod message;
@@ -17,14 +18,16 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use controller::one_line;
-pub use controller::{Controller, ControllerEvent, Failure};
+pub use controller::Controller;
+pub(crate) use event::one_line;
+pub use event::{ChildEvent, ChildEventKind, ControllerEvent, Failure};
 pub use lease::Lease;
 pub use machine::{Action, Agent, AgentEnd};
 pub use message::{
-    AgentHello, Capability, FromAgent, OutputStream, StartTask, TaskEnd, TaskUsage, ToAgent,
+    AgentHello, Capability, FromAgent, OutputStream, Readings, StartTask, TaskEnd, TaskUsage,
+    ToAgent,
 };
-pub use process::{AgentProcess, Collectors, Readings, become_child, hello};
+pub use process::{AgentProcess, Collectors, become_child, hello};
 
 /// The versions of the protocol that this program speaks, newest first.
 pub const VERSIONS: [u32; 1] = [1];
@@ -50,8 +53,13 @@ pub const MAX_LINE_TO_AGENT: usize = 1 << 20;
 /// The longest line of an agent, bytes.
 pub const MAX_LINE_FROM_AGENT: usize = 16 << 20;
 
-/// The longest line of a child that is passed on whole, bytes. A longer one comes in pieces of text.
+/// The longest line of a child that is passed on whole if it is JSON, bytes. A longer one comes in pieces of
+/// text.
 pub const MAX_LINE_OF_CHILD: usize = 8 << 20;
+
+/// The longest piece of text of a child, bytes: a longer line that is no JSON comes in several. As JSON a piece
+/// may take six times as much, which [`MAX_LINE_FROM_AGENT`] holds.
+pub const MAX_TEXT_OF_CHILD: usize = 1 << 20;
 
 /// The most children that an agent has at a time.
 pub const MAX_TASKS: usize = 256;

@@ -21,6 +21,8 @@ struct Pair {
     children: Vec<u32>,
     heeds_terminate: bool,
     is_cut_off: bool,
+    /// By so much the agent's clock was set.
+    set_by_ns: i64,
 }
 
 /// The agent's clock is ahead by this, and a line takes so long.
@@ -49,6 +51,7 @@ impl Pair {
             children: Vec::new(),
             heeds_terminate: true,
             is_cut_off: false,
+            set_by_ns: 0,
         }
     }
 
@@ -57,7 +60,7 @@ impl Pair {
     }
 
     fn agents_now(&self) -> Moment {
-        Moment { utc_ns: self.now_ns as i64 + AHEAD_NS, ..self.controllers_now() }
+        Moment { utc_ns: self.now_ns as i64 + AHEAD_NS + self.set_by_ns, ..self.controllers_now() }
     }
 
     /// Whether a line that is to be carried arrives.
@@ -144,7 +147,10 @@ impl Pair {
 
     fn note(&mut self) {
         while let Some(event) = self.controller.poll_event() {
-            self.events.push(format!("{event:?}"));
+            self.events.push(match event {
+                ControllerEvent::Child(child) => format!("child {}: {:?}", child.task, child.kind),
+                event => format!("{event:?}"),
+            });
         }
     }
 
@@ -180,7 +186,7 @@ impl Pair {
         self.controller.start(start(2, "two"));
         self.controller.start(start(3, "missing"));
         self.run_for(2 * SECOND_NS);
-        self.controller.write(1, "@1.5\n".to_owned(), true);
+        self.controller.write(1, "@1.5\n", true);
         self.controller.stop(1, 500);
         self.run_for(2 * SECOND_NS);
         let now = self.controllers_now();
@@ -204,15 +210,15 @@ fn a_conversation_from_hello_to_bye() {
         [
             "Opened(AgentHello { protoc",
             "ClockMeasured",
-            "Started { task: 1, pid: 10",
-            "Line { task: 1, seq: 0, js",
-            "Text { task: 1, stream: St",
-            "Started { task: 2, pid: 10",
-            "Line { task: 2, seq: 0, js",
-            "Text { task: 2, stream: St",
-            "Refused { task: 3, text: \"",
-            "Ended(TaskEnd { task: 1, c",
-            "Ended(TaskEnd { task: 2, c",
+            "child 1: Started { pid: 10",
+            "child 1: Line { seq: 0, js",
+            "child 1: Text { stream: St",
+            "child 2: Started { pid: 10",
+            "child 2: Line { seq: 0, js",
+            "child 2: Text { stream: St",
+            "child 3: Refused(\"no such ",
+            "child 1: Ended(TaskEnd { t",
+            "child 2: Ended(TaskEnd { t",
             "Closed",
         ]
     );
@@ -375,6 +381,21 @@ fn the_clock_is_known_to_half_a_round_trip() {
 }
 
 #[test]
+fn a_clock_that_is_set_is_measured_anew() {
+    for set_by_ns in [3_000_000_000, -3_000_000_000] {
+        let mut pair = Pair::new();
+        pair.run_for(30 * SECOND_NS);
+        pair.set_by_ns = set_by_ns;
+        pair.run_for(3 * SECOND_NS);
+        assert_eq!(pair.events.iter().filter(|event| *event == "ClockMeasured").count(), 2);
+        let offset = pair.controller.clock_offset().unwrap();
+        let truth_ns = AHEAD_NS + set_by_ns;
+        assert!(offset.offset_ns.abs_diff(truth_ns) <= offset.bound_ns, "{offset:?}");
+        assert!(offset.bound_ns <= WIRE_NS + 1_000_000, "{offset:?}");
+    }
+}
+
+#[test]
 fn nonsense_ends_both_machines_with_a_sentence() {
     for line in [
         "",
@@ -446,9 +467,9 @@ fn orders_that_no_agent_follows_are_refused_one_by_one() {
         pair.controller.start(start(task, "x"));
     }
     pair.run_for(SECOND_NS / 2);
-    assert!(pair.has("Refused { task: 1,") && pair.has("Refused { task: 2,"));
-    let refused = pair.events.iter().filter(|event| event.starts_with("Refused")).count();
-    let started = pair.events.iter().filter(|event| event.starts_with("Started")).count();
+    assert!(pair.has("child 1: Refused") && pair.has("child 2: Refused"));
+    let refused = pair.events.iter().filter(|event| event.contains(": Refused")).count();
+    let started = pair.events.iter().filter(|event| event.contains(": Started")).count();
     // Two places were taken by what was asked for and refused when the last were asked for.
     assert_eq!((started, refused), (MAX_TASKS - 2, 4));
     assert!(!pair.has("Failed"));
@@ -466,5 +487,61 @@ fn a_child_that_ignores_sigterm_is_killed_after_its_grace() {
     assert_eq!(pair.children, [1]);
     pair.run_for(200_000_000);
     assert!(pair.children.is_empty());
-    assert!(pair.has("Ended(TaskEnd { task: 1"));
+    assert!(pair.has("child 1: Ended"));
+}
+
+/// Each byte takes six in JSON: as one line the text would be longer than a controller takes.
+#[test]
+fn a_long_line_of_control_characters_comes_in_pieces() {
+    let mut pair = Pair::new();
+    pair.run_for(SECOND_NS);
+    pair.controller.start(start(1, "one"));
+    pair.run_for(SECOND_NS);
+    let long = vec![1; MAX_LINE_FROM_AGENT / 6 + MAX_TEXT_OF_CHILD];
+    pair.agent.handle_child_line(1, OutputStream::Stdout, &long);
+    let mut length = 0;
+    while let Some(line) = pair.agent.poll_output() {
+        assert!(line.len() <= MAX_LINE_FROM_AGENT, "{}", line.len());
+        pair.controller.handle_line(line.as_bytes(), pair.controllers_now());
+        while let Some(event) = pair.controller.poll_event() {
+            let ControllerEvent::Child(ChildEvent { kind, .. }) = event else {
+                panic!("{event:?}")
+            };
+            let ChildEventKind::Text { text, .. } = kind else { panic!("{kind:?}") };
+            length += text.len();
+        }
+    }
+    assert_eq!(length, long.len());
+}
+
+#[test]
+fn orders_that_are_longer_than_a_line_are_refused_or_come_in_pieces() {
+    let mut pair = Pair::new();
+    pair.run_for(SECOND_NS);
+    let stdin = "\u{1}".repeat(MAX_LINE_TO_AGENT / 6);
+    pair.controller.start(StartTask { stdin, ..start(1, "one") });
+    pair.controller.start(start(2, "two"));
+    pair.run_for(SECOND_NS);
+    pair.controller.write(2, &"\u{1}".repeat(300_000), true);
+    pair.controller.write(2, "", true);
+    pair.run_for(SECOND_NS);
+    assert!(pair.has("child 1: Refused(\"its words, environment and input"), "{:?}", pair.events);
+    let ends: Vec<bool> = pair
+        .actions
+        .iter()
+        .filter(|action| action.starts_with("Write"))
+        .map(|action| action.ends_with("end: true }"))
+        .collect();
+    assert_eq!(ends, [false, false, true, true]);
+    assert!(!pair.has("Failed"), "{:?}", pair.events);
+}
+
+#[test]
+fn pieces_of_a_text_are_cut_between_characters() {
+    let all = |text, most| message::pieces(text, most).collect::<Vec<_>>();
+    assert_eq!(all("", 4), [""]);
+    assert_eq!(all("abcd", 4), ["abcd"]);
+    assert_eq!(all("abcde", 4), ["abcd", "e"]);
+    assert_eq!(all("a\u{20ac}\u{20ac}b", 4), ["a\u{20ac}", "\u{20ac}b"]);
+    assert_eq!(all("\u{1f600}\u{1f600}", 5), ["\u{1f600}", "\u{1f600}"]);
 }

@@ -24,11 +24,13 @@ pub use error::{HostError, HostErrorKind, LastWords};
 pub use local::LocalHost;
 pub use netns::NetnsHost;
 pub use remote::RemoteHost;
-pub use session::{
-    ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId, OpenOptions, Session,
-};
+pub use session::{HostClock, HostEvent, HostEventKind, HostId, OpenOptions, Session};
+
+pub use crate::agent::{ChildEvent, ChildEventKind};
 
 pub(crate) use lines::{Lines, Taken};
+
+use self::thread::MOST_OPENINGS;
 
 use self::kubernetes::WantedPod;
 use crate::agent::Moment;
@@ -162,15 +164,16 @@ impl NamedHost {
         Ok(Self { name: name.to_owned(), host })
     }
 
-    /// The hosts that the pairs of a plan use, in the order of their names. Pods carry the run's name, and are
-    /// ended after so many seconds, whatever happens.
+    /// The hosts that the pairs of a plan use, in the order of their names. Pods carry the run's name. They are
+    /// ended so many seconds after the longest that all hosts may take to open and all cells to be measured, whatever
+    /// happens.
     ///
     /// # Errors
     /// As [`Self::of_plan`].
     pub fn all_of_plan(
         plan: &Plan,
         run: &str,
-        deadline_s: u64,
+        spare_s: u64,
         binaries: &Arc<Binaries>,
     ) -> Result<Vec<Self>, String> {
         let is_used = |name: &String| {
@@ -182,6 +185,13 @@ impl NamedHost {
                 all.push(Self::of_plan(name, spec, binaries)?);
             }
         }
+        // A pod may wait for the last of the others, and that may take several openings.
+        let start = plan.pods().iter().map(|(_, _, pod, _)| pod.start_timeout()).max();
+        let opening = (start.unwrap_or_default() + OpenOptions::default().hello) * MOST_OPENINGS;
+        let deadline_s = spare_s
+            .saturating_add(opening.as_secs())
+            .saturating_add(crate::schedule::longest_s(plan))
+            .min(i32::MAX as u64);
         let wanted: Vec<WantedPod> = plan
             .pods()
             .into_iter()

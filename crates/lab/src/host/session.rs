@@ -8,12 +8,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_measure::run::ClockOffset;
-use serde_json::value::RawValue;
 
 use super::gate::Gate;
 use super::thread::HostThread;
 use super::{Host, HostError, HostErrorKind, NamedHost};
-use crate::agent::{AgentHello, Moment, OutputStream, StartTask, TaskEnd};
+use crate::agent::{AgentHello, ChildEvent, ChildEventKind, Moment, Readings, StartTask};
 use crate::collect::Request;
 
 /// A host of a session: its place in the list that the session was opened with.
@@ -26,11 +25,13 @@ pub struct OpenOptions {
     pub handshakes: usize,
     /// How long an agent's hello is waited for.
     pub hello: Duration,
+    /// The most that a host's events may take which nobody has taken yet, bytes. A host with more is lost.
+    pub untaken: usize,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { handshakes: 8, hello: Duration::from_secs(60) }
+        Self { handshakes: 8, hello: Duration::from_secs(60), untaken: 256 << 20 }
     }
 }
 
@@ -48,6 +49,7 @@ struct Handle {
     host: Arc<dyn Host>,
     orders: Sender<Order>,
     waker: PipeWriter,
+    untaken: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -57,8 +59,6 @@ pub(super) struct Shared {
     pub(super) gate: Gate,
     /// Set when the session ends: nothing is opened any more.
     pub(super) ends: AtomicBool,
-    /// Bytes of lines that nobody has taken yet.
-    pub(super) untaken: AtomicUsize,
 }
 
 /// What a host's thread is to do.
@@ -98,14 +98,7 @@ pub enum HostEventKind {
     /// Something happened to a child.
     Child(ChildEvent),
     /// A collector read something.
-    Ticks {
-        /// The collector.
-        collector: String,
-        /// The first reading, nanoseconds since 1970, UTC, on the host's clock.
-        from_ns: i64,
-        /// The readings.
-        data: Box<RawValue>,
-    },
+    Ticks(Readings),
     /// Nothing was heard for three seconds.
     Silent,
     /// The host was heard again.
@@ -119,43 +112,6 @@ pub enum HostEventKind {
     },
     /// The agent has ended as it was told to; nothing comes after this.
     Closed,
-}
-
-/// What happened to a child.
-#[derive(Debug)]
-pub struct ChildEvent {
-    /// The child.
-    pub task: u32,
-    /// What.
-    pub kind: ChildEventKind,
-}
-
-/// What happened to a child.
-#[derive(Debug)]
-pub enum ChildEventKind {
-    /// It runs, with this process number on the host.
-    Started {
-        /// The process number.
-        pid: u32,
-    },
-    /// It could not be started: why, a sentence. Nothing comes after this.
-    Refused(String),
-    /// It printed a line of JSON, which is passed on unread.
-    Line {
-        /// Which of its lines of JSON, from 0.
-        seq: u64,
-        /// The line.
-        json: Box<RawValue>,
-    },
-    /// It printed something else.
-    Text {
-        /// Where.
-        stream: OutputStream,
-        /// A line, without its end.
-        text: String,
-    },
-    /// It ended. Nothing comes after this.
-    Ended(TaskEnd),
 }
 
 /// What is known of a host's clock.
@@ -177,7 +133,6 @@ impl Session {
         let shared = Arc::new(Shared {
             gate: Gate::new(options.handshakes.max(1)),
             ends: AtomicBool::new(false),
-            untaken: AtomicUsize::new(0),
         });
         let (sender, events) = channel();
         let mut session =
@@ -201,10 +156,12 @@ impl Session {
         let (woken, waker) = io::pipe()?;
         rustix::io::ioctl_fionbio(&waker, true)?;
         let (orders, received) = channel();
+        let untaken = Arc::new(AtomicUsize::new(0));
         let thread = HostThread {
             id,
             host: Arc::clone(&named.host),
-            hello: options.hello,
+            options: options.clone(),
+            untaken: Arc::clone(&untaken),
             shared: Arc::clone(&self.shared),
             events,
             orders: received,
@@ -212,7 +169,8 @@ impl Session {
         };
         let name = format!("host {}", named.name);
         let thread = thread::Builder::new().name(name).spawn(move || thread.run())?;
-        Ok(Handle { host: Arc::clone(&named.host), orders, waker, thread: Some(thread) })
+        let host = Arc::clone(&named.host);
+        Ok(Handle { host, orders, waker, untaken, thread: Some(thread) })
     }
 
     /// How many hosts there are, lost ones too.
@@ -224,7 +182,9 @@ impl Session {
     pub fn next_event(&self, timeout: Duration) -> Option<HostEvent> {
         match self.events.recv_timeout(timeout) {
             Ok(event) => {
-                self.shared.untaken.fetch_sub(event.weight(), Ordering::Relaxed);
+                if let Some(handle) = self.hosts.get(event.host) {
+                    handle.untaken.fetch_sub(event.weight(), Ordering::Relaxed);
+                }
                 Some(event)
             }
             Err(RecvTimeoutError::Timeout) => None,
@@ -320,7 +280,7 @@ impl HostEvent {
                 ChildEventKind::Text { text, .. } | ChildEventKind::Refused(text) => text.len(),
                 ChildEventKind::Started { .. } | ChildEventKind::Ended(_) => 0,
             },
-            HostEventKind::Ticks { data, .. } => data.get().len(),
+            HostEventKind::Ticks(readings) => readings.data.get().len(),
             _ => 0,
         };
         content + size_of::<Self>()

@@ -4,27 +4,22 @@ use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::process::Child;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::gate::Pass;
-use super::session::{
-    ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId, Order, Shared,
-};
+use super::session::{HostClock, HostEvent, HostEventKind, HostId, OpenOptions, Order, Shared};
 use super::{Channel, Host, HostError, HostErrorKind, LastWords, Lines, Taken};
 use crate::agent::{AgentHello, Controller, ControllerEvent, Failure, MAX_LINE_FROM_AGENT, Moment};
 
 /// What is kept of the standard error of the program that reaches the host, bytes.
 const MAX_STDERR: usize = 4096;
 
-/// The most that events may take which nobody has taken yet, bytes, all hosts together.
-const MAX_UNTAKEN: usize = 256 << 20;
-
 /// A channel is opened at most so often; a host that needs more can't be mended.
-const MOST_OPENINGS: u32 = 3;
+pub(super) const MOST_OPENINGS: u32 = 3;
 
 /// A program that carries a channel has so long to end by itself after the agent's end.
 const END_OF_CARRIER: Duration = Duration::from_secs(2);
@@ -34,7 +29,9 @@ const END_OF_CARRIER: Duration = Duration::from_secs(2);
 pub(super) struct HostThread {
     pub(super) id: HostId,
     pub(super) host: Arc<dyn Host>,
-    pub(super) hello: Duration,
+    pub(super) options: OpenOptions,
+    /// Bytes of this host's events that nobody has taken yet.
+    pub(super) untaken: Arc<AtomicUsize>,
     pub(super) shared: Arc<Shared>,
     pub(super) events: Sender<HostEvent>,
     pub(super) orders: Receiver<Order>,
@@ -103,7 +100,7 @@ impl HostThread {
         pass: Pass<'thread>,
     ) -> Result<Conversation<'thread>, HostError> {
         let now = Moment::now();
-        let hello_ns = u64::try_from(self.hello.as_nanos()).unwrap_or(u64::MAX);
+        let hello_ns = u64::try_from(self.options.hello.as_nanos()).unwrap_or(u64::MAX);
         let conversation = Conversation {
             thread: self,
             controller: Controller::new(now.monotonic_ns.saturating_add(hello_ns), now),
@@ -127,7 +124,7 @@ impl HostThread {
 
     fn tell(&self, kind: HostEventKind, at: Moment) {
         let event = HostEvent { host: self.id, at, kind };
-        self.shared.untaken.fetch_add(event.weight(), Ordering::Relaxed);
+        self.untaken.fetch_add(event.weight(), Ordering::Relaxed);
         // Nobody listens to a session that ends.
         let _unheard = self.events.send(event);
     }
@@ -182,7 +179,7 @@ impl Conversation<'_> {
             let now = Moment::now();
             match order {
                 Order::Start(start) => self.controller.start(start),
-                Order::Write { task, text, end } => self.controller.write(task, text, end),
+                Order::Write { task, text, end } => self.controller.write(task, &text, end),
                 Order::Stop { task, grace_ms } => self.controller.stop(task, grace_ms),
                 Order::Collect { request } => self.controller.collect(request),
                 Order::MeasureClock => self.controller.measure_clock(now),
@@ -268,8 +265,9 @@ impl Conversation<'_> {
                 }
             }
         }
-        if self.thread.shared.untaken.load(Ordering::Relaxed) > MAX_UNTAKEN {
-            let text = "more than this program can take at a time".to_owned();
+        let most = self.thread.options.untaken;
+        if self.thread.untaken.load(Ordering::Relaxed) > most {
+            let text = format!("more than {} MiB that this program had no time for", most >> 20);
             let kind = HostErrorKind::Channel(Failure::Nonsense { text });
             return Some(self.lose(HostError::new(kind, "")));
         }
@@ -335,20 +333,9 @@ fn read_some(file: &mut Option<File>, bytes: &mut [u8]) -> Option<usize> {
 
 /// What a session tells of a controller's event.
 fn for_the_session(event: ControllerEvent) -> Option<HostEventKind> {
-    let child = |task, kind| Some(HostEventKind::Child(ChildEvent { task, kind }));
     match event {
-        ControllerEvent::Started { task, pid } => child(task, ChildEventKind::Started { pid }),
-        ControllerEvent::Refused { task, text } => child(task, ChildEventKind::Refused(text)),
-        ControllerEvent::Line { task, seq, json } => {
-            child(task, ChildEventKind::Line { seq, json })
-        }
-        ControllerEvent::Text { task, stream, text } => {
-            child(task, ChildEventKind::Text { stream, text })
-        }
-        ControllerEvent::Ended(end) => child(end.task, ChildEventKind::Ended(end)),
-        ControllerEvent::Ticks { collector, from_ns, data } => {
-            Some(HostEventKind::Ticks { collector, from_ns, data })
-        }
+        ControllerEvent::Child(child) => Some(HostEventKind::Child(child)),
+        ControllerEvent::Ticks(readings) => Some(HostEventKind::Ticks(readings)),
         ControllerEvent::Silent => Some(HostEventKind::Silent),
         ControllerEvent::Heard => Some(HostEventKind::Heard),
         ControllerEvent::Opened(_)

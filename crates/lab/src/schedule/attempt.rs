@@ -1,5 +1,6 @@
 //! One attempt at a cell: servers, clients, a common start, results, the end of all programs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use linerate_measure::matrix::Cell;
@@ -8,19 +9,20 @@ use linerate_measure::{Outcome, Role, Run};
 
 use super::event::{CellEnd, CellStatus, Document, Event, SinkError};
 use super::run::Conductor;
+use super::start::Start;
 use super::verdict::{Skewed, doubts, judge_skew};
 use crate::agent::{StartTask, TaskEnd};
 use crate::barrier::{on_host, render_start, start_time};
-use crate::host::{ChildEvent, ChildEventKind, HostEvent, HostEventKind, HostId};
+use crate::host::{ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId};
 use crate::plan::{Pair, Point, Reached, Ready, TaskSpec, Work};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Servers may take so long until they listen, and clients until they are armed.
-const SET_UP_NS: u64 = 60 * SECOND_NS;
+pub(super) const SET_UP_NS: u64 = 60 * SECOND_NS;
 /// Clients may take so much longer than planned, besides twice the planned time.
-const OVERTIME_NS: u64 = 60 * SECOND_NS;
+pub(super) const OVERTIME_NS: u64 = 60 * SECOND_NS;
 /// Programs may take so long to end when they are told to.
-const END_NS: u64 = 20 * SECOND_NS;
+pub(super) const END_NS: u64 = 20 * SECOND_NS;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 /// Documents of earlier tests that are kept of a server.
@@ -75,7 +77,7 @@ pub(super) struct Attempt {
     programs: Vec<Program>,
     /// Where the server of each pair is reached; none for a pair that is left out.
     reached: Vec<Option<Reached>>,
-    start_ns: Option<i64>,
+    start: Start,
     failure: Option<String>,
     notes: Vec<String>,
     /// The pairs without a host, a sentence each.
@@ -92,7 +94,7 @@ impl Attempt {
             until_ns,
             programs: Vec::new(),
             reached: Vec::new(),
-            start_ns: None,
+            start: Start::default(),
             failure: None,
             notes: Vec::new(),
             left_out: Vec::new(),
@@ -100,6 +102,9 @@ impl Attempt {
         let plan = conductor.plan;
         for (place, pair) in plan.pairs.iter().enumerate() {
             let reached = attempt.start_server(conductor, place, pair);
+            if let Some(host) = reached.as_ref().and(conductor.hosts.id(&pair.client)) {
+                attempt.start.await_clock(host);
+            }
             attempt.reached.push(reached);
         }
         if attempt.programs.is_empty() {
@@ -180,7 +185,11 @@ impl Attempt {
     ) -> Result<(), SinkError> {
         match event.kind {
             HostEventKind::Child(child) => self.handle_child(conductor, event.host, child)?,
+            HostEventKind::Clock(clock) => {
+                self.start.handle_clock(event.host, clock, conductor.fleet.now());
+            }
             HostEventKind::Lost { error, .. } => {
+                self.start.handle_lost(event.host);
                 let name = conductor.hosts.name(event.host).to_owned();
                 let mut is_used = false;
                 for program in self.programs.iter_mut().filter(|one| one.host == event.host) {
@@ -239,6 +248,7 @@ impl Attempt {
         }
         let why = match self.stage {
             Stage::Serving => "a server was not ready after 60 s",
+            Stage::Arming if self.are_armed() => "a host's clock was not measured after 60 s",
             Stage::Arming => "a client was not ready after 60 s",
             Stage::Measuring => "a client took more than twice the planned time and 60 s",
             Stage::Ending => {
@@ -270,7 +280,7 @@ impl Attempt {
             Stage::Serving if of(Role::Server).all(|one| one.is_ready) => {
                 self.start_clients(conductor);
             }
-            Stage::Arming if of(Role::Client).all(|one| one.is_ready) => {
+            Stage::Arming if self.are_armed() && self.knows_clocks() => {
                 self.start_load(conductor);
             }
             Stage::Measuring if of(Role::Client).all(|one| one.end.is_some()) => {
@@ -281,6 +291,16 @@ impl Attempt {
             }
             _ => {}
         }
+    }
+
+    fn are_armed(&self) -> bool {
+        self.programs.iter().filter(|one| one.role == Role::Client).all(|one| one.is_ready)
+    }
+
+    /// Whether a start can be named in the clocks of all hosts whose clients wait for one.
+    fn knows_clocks(&self) -> bool {
+        let mut waiting = self.programs.iter().filter(|one| one.ready == Ready::Armed);
+        waiting.all(|one| self.start.knows(one.host))
     }
 
     /// A server that ends before its client, or a client that ends before the start, has failed.
@@ -338,24 +358,22 @@ impl Attempt {
         let point = point.and_then(|place| conductor.plan.points.get(place));
         let planned_ns = point.map_or(0, Point::most_ns).saturating_mul(2);
         self.enter(conductor, Stage::Measuring, planned_ns.saturating_add(OVERTIME_NS));
-        let waiting: Vec<(HostId, u32)> = self
-            .programs
-            .iter()
-            .filter(|one| one.ready == Ready::Armed)
-            .map(|one| (one.host, one.task))
-            .collect();
-        if waiting.is_empty() {
+        let waiting = || self.programs.iter().filter(|one| one.ready == Ready::Armed);
+        if waiting().next().is_none() {
             return;
         }
-        let clocks = waiting.iter().filter_map(|(host, _)| conductor.hosts.clock(*host));
-        let now_ns = conductor.fleet.now().utc_ns;
-        let start_ns = start_time(now_ns, clocks.map(|clock| clock.round_trip_ns));
-        self.start_ns = Some(start_ns);
-        for (host, task) in waiting {
-            let clock = conductor.hosts.clock(host);
+        let clocks: BTreeMap<HostId, HostClock> = waiting()
+            .filter_map(|one| Some((one.host, conductor.hosts.clock(one.host)?)))
+            .collect();
+        let now = conductor.fleet.now();
+        let start_ns = start_time(now.utc_ns, clocks.values().map(|clock| clock.round_trip_ns));
+        for program in waiting() {
+            let clock = clocks.get(&program.host);
             let at_ns = clock.map_or(start_ns, |clock| on_host(start_ns, clock.offset));
-            conductor.fleet.write(host, task, &format!("{}\n", render_start(at_ns)), true);
+            let line = format!("{}\n", render_start(at_ns));
+            conductor.fleet.write(program.host, program.task, &line, true);
         }
+        self.start.name(start_ns, clocks, now);
     }
 
     fn end_programs(&mut self, conductor: &mut Conductor<'_>) {
@@ -377,13 +395,11 @@ impl Attempt {
         attempt: u32,
         began_ns: i64,
     ) -> CellEnd {
-        let started =
-            self.programs.iter().filter(|one| one.role == Role::Client).filter_map(|one| {
-                Some(Skewed {
-                    started_ns: one.started_ns?,
-                    clock: conductor.hosts.clock(one.host)?,
-                })
-            });
+        let is_known = |one: &&Program| one.role == Role::Client && !self.start.was_set(one.host);
+        let started = self.programs.iter().filter(is_known).filter_map(|one| {
+            let clock = self.start.clock(one.host).or_else(|| conductor.hosts.clock(one.host));
+            Some(Skewed { started_ns: one.started_ns?, clock: clock? })
+        });
         let started: Vec<Skewed> = started.collect();
         let (mut exit_code, mut reasons, mut documents) = (0, Vec::new(), Vec::new());
         for program in self.programs.iter_mut().filter(|one| one.role == Role::Client) {
@@ -410,8 +426,9 @@ impl Attempt {
         }
         self.add_documents_of_servers(conductor, &mut documents);
         let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns).min();
-        let (skew, doubt) = judge_skew(&started, self.start_ns, interval_ns, &mut self.notes);
+        let (skew, doubt) = judge_skew(&started, self.start.at_ns, interval_ns, &mut self.notes);
         reasons.extend(doubt);
+        reasons.extend(self.start.doubts(|host| conductor.hosts.name(host)));
         // Sums of fewer pairs are no samples of the same thing.
         reasons.extend(self.left_out);
         let status = match (&self.failure, reasons.is_empty()) {

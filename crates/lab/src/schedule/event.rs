@@ -161,9 +161,11 @@ pub struct Document {
     pub run: Box<Run>,
 }
 
-/// How late the clients of a cell began, after the time they were told.
+/// How late the clients of a cell began, after the time they were told; less than 0: before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skew {
+    /// The earliest.
+    pub min_ns: i64,
     /// The median.
     pub p50_ns: i64,
     /// The 99th percentile.

@@ -5,12 +5,15 @@ mod event;
 mod fleet;
 mod progress;
 mod run;
+mod start;
 mod verdict;
 
 pub use event::{CellEnd, CellStatus, Document, Event, RunEnding, Sink, SinkError, Skew};
 pub use fleet::Fleet;
 pub use progress::{CellState, Progress};
 pub use run::run;
+
+pub(crate) use run::longest_s;
 
 #[cfg(test)]
 mod tests;

@@ -6,13 +6,15 @@ use std::time::Duration;
 use linerate_measure::matrix::Cell;
 use linerate_measure::order::Order;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, END_NS, OVERTIME_NS, SET_UP_NS};
 use super::event::{CellEnd, CellStatus, Event, RunEnding, Sink, SinkError};
 use super::fleet::Fleet;
 use super::progress::Progress;
 use crate::host::{HostClock, HostEvent, HostEventKind, HostId};
 use crate::judge::Observed;
 use crate::plan::{OnHostLoss, Plan};
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// How often a wait looks whether the user has stopped the run.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -43,6 +45,19 @@ pub fn run(
     let at_ns = conductor.fleet.now().utc_ns;
     conductor.sink.handle(&Event::RunEnded { ending: ending.clone(), at_ns })?;
     Ok(ending)
+}
+
+/// The longest that all cells of a plan may take, seconds: each attempt with its set-up, twice its planned time and
+/// its end, as often as it may fail.
+pub(crate) fn longest_s(plan: &Plan) -> u64 {
+    let besides_ns = 2 * SET_UP_NS + OVERTIME_NS + END_NS + COUNTERS_NS;
+    let attempts = u64::from(plan.schedule.samples)
+        .saturating_mul(u64::from(plan.schedule.max_failures.max(1)));
+    let of_points = plan.points.iter().map(|point| {
+        let attempt_ns = point.most_ns().saturating_mul(2).saturating_add(besides_ns);
+        attempt_ns.div_ceil(SECOND_NS).saturating_mul(attempts)
+    });
+    of_points.fold(0, u64::saturating_add)
 }
 
 /// What is known of the hosts.
@@ -178,13 +193,13 @@ impl Conductor<'_> {
                 let text = format!("{host} has been silent for three seconds");
                 self.sink.handle(&Event::Note { position, text })
             }
-            HostEventKind::Ticks { collector, from_ns, data } => self.sink.handle(&Event::Ticks {
+            HostEventKind::Ticks(readings) => self.sink.handle(&Event::Ticks {
                 position,
                 host,
-                collector: collector.clone(),
-                from_ns: *from_ns,
+                collector: readings.collector.clone(),
+                from_ns: readings.from_ns,
                 offset_ns: self.hosts.offset_ns(event.host),
-                data: data.get().to_owned(),
+                data: readings.data.get().to_owned(),
             }),
             HostEventKind::Heard | HostEventKind::Closed | HostEventKind::Child(_) => Ok(()),
         }
@@ -205,7 +220,7 @@ impl Conductor<'_> {
                 }
                 continue;
             };
-            if let HostEventKind::Ticks { .. } = event.kind {
+            if let HostEventKind::Ticks(_) = event.kind {
                 silent.retain(|host| *host != event.host);
                 if silent.is_empty() {
                     // The sources of a host are told one after the other.

@@ -252,12 +252,15 @@ fn a_bound_by_an_axis_is_each_pairs() {
 }
 
 #[test]
-fn a_client_that_starts_late_is_noted_or_not_trusted() {
+fn a_client_that_starts_late_or_early_is_noted_or_not_trusted() {
     let plan = plan(1, 1, &[("a", "b")]);
     for (late_ns, status, notes) in [
         (1_000_000, CellStatus::Done, 0),
         (6_000_000, CellStatus::Done, 1),
         (1_500_000_000, CellStatus::Untrusted, 0),
+        (-1_000_000, CellStatus::Done, 0),
+        (-6_000_000, CellStatus::Done, 1),
+        (-1_500_000_000, CellStatus::Untrusted, 0),
     ] {
         let mut fleet = StandFleet::new(4);
         fleet.late_ns = late_ns;
@@ -265,6 +268,43 @@ fn a_client_that_starts_late_is_noted_or_not_trusted() {
         assert_eq!(kept.ends(), [(0, status)], "{late_ns}: {}", kept.reason());
         let Some(Event::CellEnded(end)) = kept.events.iter().rev().nth(1) else { panic!() };
         assert_eq!(end.notes.len(), notes, "{:?}", end.notes);
+        let said = end.notes.join("") + &end.reason;
+        let side = if late_ns < 0 { "before" } else { "after" };
+        assert!(said.is_empty() || said.contains(&format!("{side} the named time")), "{said}");
+    }
+}
+
+#[test]
+fn the_longest_time_counts_set_up_and_repeats() {
+    let mut plan = plan(2, 3, &[("a", "b")]);
+    // Two set-ups, overtime, the end and the counters: 202 s, and twice the second of each cell.
+    assert_eq!(longest_s(&plan), 6 * 204);
+    plan.schedule.max_failures = 2;
+    plan.points[1].longest_ns = Some(100_000_000_000);
+    assert_eq!(longest_s(&plan), 2 * 3 * (204 + 402));
+    plan.points[0].longest_ns = Some(u64::MAX);
+    plan.schedule.samples = u32::MAX;
+    plan.schedule.max_failures = u32::MAX;
+    assert_eq!(longest_s(&plan), u64::MAX);
+}
+
+/// The start was named by the clock as it was before.
+#[test]
+fn a_clock_that_is_set_after_the_start_was_named_is_told() {
+    let plan = plan(1, 1, &[("a", "b")]);
+    for (set_by_ns, status) in [(0, CellStatus::Done), (7_000_000_000, CellStatus::Untrusted)] {
+        let mut fleet = StandFleet::new(4);
+        fleet.set_by_ns = set_by_ns;
+        let (_, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+        assert_eq!(kept.ends(), [(0, status)], "{}", kept.reason());
+        let Some(Event::CellEnded(end)) = kept.events.iter().rev().nth(1) else { panic!() };
+        match set_by_ns {
+            0 => assert_eq!(end.skew.unwrap().max_ns, fleet::LATE_NS),
+            _ => {
+                assert!(end.reason.starts_with("the clock of a and this machine's"), "{end:?}");
+                assert_eq!(end.skew, None);
+            }
+        }
     }
 }
 

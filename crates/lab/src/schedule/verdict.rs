@@ -48,13 +48,17 @@ pub(super) fn judge_skew(
     let first_ns = of(0).iter().map(|lateness| lateness.late_ns).min();
     let Some(start_ns) = start_ns.or(first_ns) else { return (None, None) };
     let Some(skew) = skew(&of(start_ns)) else { return (None, None) };
-    let late_ns = skew.max_ns.unsigned_abs();
-    let late = render_duration_ns(late_ns);
-    if interval_ns.is_some_and(|interval_ns| late_ns > interval_ns) {
-        return (Some(skew), Some(format!("a client began {late} late, more than an interval")));
+    let early_ns = u64::try_from(skew.min_ns.saturating_neg()).unwrap_or(0);
+    let late_ns = u64::try_from(skew.max_ns).unwrap_or(0);
+    let mut doubts = Vec::new();
+    for (off_ns, side) in [(early_ns, "before"), (late_ns, "after")] {
+        let sentence =
+            format!("a client began {} {side} the named time", render_duration_ns(off_ns));
+        if interval_ns.is_some_and(|interval_ns| off_ns > interval_ns) {
+            doubts.push(format!("{sentence}, more than an interval"));
+        } else if off_ns > NOTED_LATENESS_NS.unsigned_abs() {
+            notes.push(sentence);
+        }
     }
-    if late_ns > NOTED_LATENESS_NS.unsigned_abs() {
-        notes.push(format!("a client began {late} after the named time"));
-    }
-    (Some(skew), None)
+    (Some(skew), (!doubts.is_empty()).then(|| doubts.join("; ")))
 }

@@ -3,14 +3,16 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use linerate_lab::agent::{OutputStream, StartTask};
 use linerate_lab::host::{
-    ChildEventKind, Executable, HostErrorKind, HostEventKind, LocalHost, NamedHost,
+    ChildEventKind, Executable, HostErrorKind, HostEventKind, LocalHost, NamedHost, OpenOptions,
 };
 use rustix::process::Signal;
 
-use crate::process::{Place, Watched, signal};
+use crate::process::{PATIENCE, Place, Watched, signal};
 
 #[test]
 fn a_child_is_started_and_all_that_it_prints_is_passed_on() {
@@ -51,15 +53,7 @@ fn what_a_childs_own_children_print_does_not_delay_its_end() {
     let place = Place::new();
     let mut watched = Watched::open(&[place.local("a")]);
     watched.await_opened(0);
-    let script = "yes & exit 3".to_owned();
-    let task = watched.session.start(
-        0,
-        StartTask {
-            program: Some("/bin/sh".to_owned()),
-            argv: vec!["-c".to_owned(), script],
-            ..StartTask::default()
-        },
-    );
+    let task = watched.shell(0, "yes & exit 3");
     assert_eq!(watched.await_ended(task).code, Some(3));
 }
 
@@ -79,7 +73,7 @@ fn a_child_that_heeds_no_sigterm_is_killed_with_its_own_children() {
         },
     );
     watched.await_line(task);
-    watched.session.stop(0, task, std::time::Duration::from_millis(100));
+    watched.session.stop(0, task, Duration::from_millis(100));
     let end = watched.await_ended(task);
     assert_eq!((end.code, end.signal), (None, Some(9)));
     drop(watched);
@@ -101,7 +95,7 @@ fn a_killed_agent_is_lost_and_its_children_die_with_it() {
     assert_eq!(tasks, [task]);
     assert!(error.to_string().contains("the channel ended while it was in use"), "{error}");
     // The other host goes on.
-    watched.session.stop(1, other, std::time::Duration::from_secs(3));
+    watched.session.stop(1, other, Duration::from_secs(3));
     assert_eq!(watched.await_ended(other).signal, Some(15));
     drop(watched);
     place.await_nothing_left();
@@ -159,6 +153,53 @@ fn a_flood_of_children_is_taken_up_to_the_limit() {
         counts[usize::from(is_refused)] += 1;
     }
     assert!(counts[0] >= 256 && counts[0] + counts[1] == 300, "{counts:?}");
+}
+
+/// As one line of JSON it would be longer than a controller takes.
+#[test]
+fn a_long_line_that_is_no_text_comes_in_pieces() {
+    const LENGTH: usize = 3 << 20;
+    let place = Place::new();
+    let mut watched = Watched::open(&[place.local("a")]);
+    watched.await_opened(0);
+    let task = watched.shell(0, &format!("head -c {LENGTH} /dev/zero"));
+    let (mut length, mut end) = (0, None);
+    while end.is_none() {
+        let (ended, printed) = watched.await_child(task, |kind| match kind {
+            ChildEventKind::Text { text, .. } => Some((None, text.len())),
+            ChildEventKind::Ended(end) => Some((Some(end.code), 0)),
+            _ => None,
+        });
+        (length, end) = (length + printed, ended);
+    }
+    assert_eq!((end, length), (Some(Some(0)), LENGTH));
+}
+
+#[test]
+fn a_host_that_floods_is_lost_and_no_other() {
+    let place = Place::new();
+    let hosts = [place.local("a"), place.local("b")];
+    let options = OpenOptions { untaken: 1 << 20, ..OpenOptions::default() };
+    let mut watched = Watched::open_with(&hosts, &options);
+    watched.await_opened(0);
+    watched.await_opened(1);
+    let other = watched.start(1, &["idle"]);
+    watched.await_started(other);
+    let flood = watched.shell(0, "yes | head -c 67108864");
+    let agent = parent_of(watched.await_started(flood));
+    // Nothing is taken until the agent has ended, since its channel was closed.
+    let until = Instant::now() + PATIENCE;
+    while place.processes().contains_key(&agent) {
+        assert!(Instant::now() < until, "the agent of a flooding host goes on");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let (error, tasks) = watched.await_lost(0);
+    assert_eq!(tasks, [flood]);
+    assert!(error.to_string().contains("more than 1 MiB that this program had no time"), "{error}");
+    watched.session.stop(1, other, Duration::from_secs(3));
+    assert_eq!(watched.await_ended(other).signal, Some(15));
+    drop(watched);
+    place.await_nothing_left();
 }
 
 /// Nonsense on an agent's input is a sentence and an exit code.

@@ -100,8 +100,11 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn open(hosts: &[NamedHost]) -> Self {
-        let session = Session::open(hosts, &OpenOptions::default()).unwrap();
-        Self { session, past: Vec::new() }
+        Self::open_with(hosts, &OpenOptions::default())
+    }
+
+    pub(crate) fn open_with(hosts: &[NamedHost], options: &OpenOptions) -> Self {
+        Self { session: Session::open(hosts, options).unwrap(), past: Vec::new() }
     }
 
     /// The first event, past or to come, of which something is wanted; it is taken out.
@@ -145,6 +148,13 @@ impl Watched {
     pub(crate) fn start(&mut self, host: HostId, words: &[&str]) -> u32 {
         let argv = words.iter().map(|&word| word.to_owned()).collect();
         self.session.start(host, StartTask { argv, ..StartTask::default() })
+    }
+
+    /// Starts a script of the shell.
+    pub(crate) fn shell(&mut self, host: HostId, script: &str) -> u32 {
+        let program = Some("/bin/sh".to_owned());
+        let argv = vec!["-c".to_owned(), script.to_owned()];
+        self.session.start(host, StartTask { program, argv, ..StartTask::default() })
     }
 
     #[track_caller]

@@ -15,6 +15,7 @@ mod figures;
 mod interval;
 mod order;
 mod printed;
+mod stored;
 mod student;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use figures::{COMPARED, Compared, Figures, figures_of, figures_of_run};
 pub use interval::{MOST_VALUES, median, median_interval, rank};
 pub use order::{Side, draw_order};
 pub use printed::PrintedBy;
+pub use stored::StoredRuns;
 pub(crate) use student::two_sided;
 
 pub use crate::trust::Trust;

@@ -15,6 +15,13 @@ pub(super) const PIECE_BYTES: usize = 128 << 10;
 const PIPE_BYTES: usize = 256 << 10;
 /// Pipes of a thread: each has two descriptors, which connections need more.
 const MOST_PIPES: usize = 64;
+/// The kernel lets a user without privilege have so many pages in pipes before all further pipes of the user are tiny
+/// (pipe(7)); 0: no limit.
+const USER_PAGES: &str = "/proc/sys/fs/pipe-user-pages-soft";
+/// The share of these pages that the pipes of all threads take at most: the user has other programs.
+const SHARE_OF_PAGES: u64 = 4;
+/// What a slot of a pipe counts there, bytes.
+const PAGE_BYTES: u64 = 4096;
 /// A way whose pieces are shorter is copied: a pipe would pin whole pages for a few bytes.
 const LEAST_SPLICED_BYTES: usize = 16 << 10;
 
@@ -25,6 +32,8 @@ pub(super) struct Mover {
     pipes: Vec<Pipe>,
     /// Those, and those of ways.
     opened_pipes: usize,
+    /// Of the latter at most so many; none where splice(2) is refused.
+    most_pipes: usize,
 }
 
 /// One way through a pair.
@@ -42,8 +51,12 @@ enum Piece {
 }
 
 impl Mover {
-    pub(super) fn new() -> Self {
-        Self { scratch: vec![0; PIECE_BYTES], pipes: Vec::new(), opened_pipes: 0 }
+    /// One of so many threads.
+    pub(super) fn new(threads: u32) -> Self {
+        let pages = std::fs::read_to_string(USER_PAGES);
+        let pages = pages.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let most_pipes = most_pipes(pages, threads);
+        Self { scratch: vec![0; PIECE_BYTES], pipes: Vec::new(), opened_pipes: 0, most_pipes }
     }
 
     fn take_pipe(&mut self) -> Option<Pipe> {
@@ -51,7 +64,7 @@ impl Mover {
             return Some(pipe);
         }
         let pipe =
-            (self.opened_pipes < MOST_PIPES).then(|| Pipe::open(PIPE_BYTES).ok()).flatten()?;
+            (self.opened_pipes < self.most_pipes).then(|| Pipe::open(PIPE_BYTES).ok()).flatten()?;
         self.opened_pipes += 1;
         Some(pipe)
     }
@@ -76,18 +89,39 @@ impl Mover {
                 }
                 (taken, sink)
             }
-            Some(Piece::InPipe(mut pipe)) => {
-                let before = pipe.held_bytes();
-                let sink = drain(&mut pipe, to);
-                let taken = before - pipe.held_bytes();
-                if pipe.held_bytes() == 0 {
-                    self.pipes.push(pipe);
-                } else {
-                    way.waiting = Some(Piece::InPipe(pipe));
-                }
-                (taken, sink)
-            }
+            Some(Piece::InPipe(pipe)) => self.give_from_pipe(way, pipe, to),
         }
+    }
+
+    fn give_from_pipe(&mut self, way: &mut Way, mut pipe: Pipe, to: &Socket) -> (usize, Sink) {
+        let before = pipe.held_bytes();
+        let drained = drain(&mut pipe, to);
+        let taken = before - pipe.held_bytes();
+        let sink = match drained {
+            Err(error) if is_refusal(error) => {
+                self.give_up_splicing();
+                self.opened_pipes -= 1;
+                let Ok(rest) = pipe.read_out() else { return (taken, Sink::Gone) };
+                way.waiting = Some(Piece::Copied(rest.into()));
+                let (copied, sink) = self.give(way, to);
+                return (taken + copied, sink);
+            }
+            Err(error) => sink_of(error),
+            Ok(()) => Sink::Open,
+        };
+        if pipe.held_bytes() == 0 {
+            self.pipes.push(pipe);
+        } else {
+            way.waiting = Some(Piece::InPipe(pipe));
+        }
+        (taken, sink)
+    }
+
+    /// What this system refuses once is not tried again.
+    fn give_up_splicing(&mut self) {
+        self.most_pipes = 0;
+        self.opened_pipes -= self.pipes.len();
+        self.pipes.clear();
     }
 
     /// Gives the end that takes what waits of a way, then what the other has, in pieces of so many bytes, until it
@@ -145,7 +179,13 @@ impl Mover {
         [from, to]: [&Socket; 2],
         piece_bytes: usize,
     ) -> Result<(usize, Sink), Source> {
-        let read = read_of(retried(|| pipe.fill(from, piece_bytes)));
+        let filled = retried(|| pipe.fill(from, piece_bytes));
+        if filled.is_err_and(is_refusal) {
+            self.give_up_splicing();
+            self.opened_pipes -= 1;
+            return self.pass_by_copy(way, [from, to], piece_bytes);
+        }
+        let read = read_of(filled);
         way.is_bulk =
             read.is_ok_and(|read| read >= LEAST_SPLICED_BYTES) || read == Err(Source::Empty);
         way.waiting = Some(Piece::InPipe(pipe));
@@ -185,14 +225,33 @@ fn write(socket: &Socket, left: &mut &[u8]) -> Sink {
     Sink::Open
 }
 
-/// Sends the beginning of what a pipe holds.
-fn drain(pipe: &mut Pipe, socket: &Socket) -> Sink {
+/// Sends the beginning of what a pipe holds; why that was not all.
+fn drain(pipe: &mut Pipe, socket: &Socket) -> Result<(), Errno> {
     while pipe.held_bytes() > 0 {
-        if let Err(error) = retried(|| pipe.empty(socket)) {
-            return sink_of(error);
+        retried(|| pipe.empty(socket))?;
+    }
+    Ok(())
+}
+
+/// Whether splice(2) itself is refused, by the kernel or by a filter of system calls. No connection breaks with
+/// these errors.
+fn is_refusal(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOMEM
+    )
+}
+
+/// How many pipes a thread may have where a user's pipes may have so many pages.
+fn most_pipes(user_pages: u64, threads: u32) -> usize {
+    let pages_of_a_pipe = PIPE_BYTES as u64 / PAGE_BYTES;
+    match user_pages {
+        0 => MOST_PIPES,
+        pages => {
+            let pipes = pages / SHARE_OF_PAGES / pages_of_a_pipe / u64::from(threads.max(1));
+            usize::try_from(pipes).unwrap_or(MOST_PIPES).min(MOST_PIPES)
         }
     }
-    Sink::Open
 }
 
 fn sink_of(error: Errno) -> Sink {
@@ -215,6 +274,11 @@ mod tests {
         (peer, ours.into())
     }
 
+    /// A mover with as many pipes as a thread may have, whatever this machine lets a user have.
+    fn with_pipes() -> Mover {
+        Mover { most_pipes: MOST_PIPES, ..Mover::new(1) }
+    }
+
     /// Carries as long as something moves; what came of the last move.
     fn carry_all(mover: &mut Mover, way: &mut Way, sockets: [&Socket; 2]) -> Moved {
         loop {
@@ -231,7 +295,7 @@ mod tests {
             let ((writer, from), (reader, to)) = (connection(), connection());
             ([writer, reader], [from, to])
         };
-        let (mut mover, mut way) = (Mover::new(), Way::default());
+        let (mut mover, mut way) = (with_pipes(), Way::default());
         let sent: Vec<u8> =
             (0..20_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let (mut came, whole) = (Vec::new(), sent.clone());
@@ -269,7 +333,7 @@ mod tests {
     #[test]
     fn short_pieces_are_copied() {
         let ((mut writer, from), (mut reader, to)) = (connection(), connection());
-        let (mut mover, mut way) = (Mover::new(), Way::default());
+        let (mut mover, mut way) = (with_pipes(), Way::default());
         for _ in 0..20 {
             writer.write_all(&[1; 100]).unwrap();
             while mover.carry(&mut way, [&from, &to], [PIECE_BYTES; 2]).taken_bytes == 0 {}
@@ -279,8 +343,50 @@ mod tests {
     }
 
     #[test]
+    fn pipes_leave_most_of_a_users_pages_alone() {
+        // The kernel's default, on two and on 64 processors.
+        assert_eq!([1, 2, 64, 65].map(|threads| most_pipes(16_384, threads)), [64, 32, 1, 0]);
+        assert_eq!(most_pipes(0, 64), MOST_PIPES);
+        assert_eq!([most_pipes(1, 1), most_pipes(u64::MAX, 0)], [0, MOST_PIPES]);
+    }
+
+    #[test]
+    fn bytes_are_copied_where_splice_is_refused_on_the_way_in() {
+        let ((mut writer, from), (mut reader, to)) = (connection(), connection());
+        let (mut mover, mut way) = (with_pipes(), Way { waiting: None, is_bulk: true });
+        (mover.pipes, mover.opened_pipes) = (vec![Pipe::refused(), Pipe::refused()], 2);
+        writer.write_all(b"hello").unwrap();
+        while mover.carry(&mut way, [&from, &to], [PIECE_BYTES; 2]).taken_bytes == 0 {}
+        let mut came = [0; 5];
+        reader.read_exact(&mut came).unwrap();
+        assert_eq!(&came, b"hello");
+        assert_eq!((mover.opened_pipes, mover.pipes.len(), mover.most_pipes), (0, 0, 0));
+    }
+
+    /// A file in append mode takes nothing from splice(2).
+    #[test]
+    fn bytes_are_copied_where_splice_is_refused_on_the_way_out() {
+        let ((mut writer, from), (mut reader, to)) = (connection(), connection());
+        let flags = rustix::fs::fcntl_getfl(&to).unwrap();
+        rustix::fs::fcntl_setfl(&to, flags | rustix::fs::OFlags::APPEND).unwrap();
+        let (mut mover, mut way) = (with_pipes(), Way { waiting: None, is_bulk: true });
+        writer.write_all(b"hello").unwrap();
+        let mut moved = 0;
+        while moved == 0 {
+            way.is_bulk = true;
+            let step = mover.carry(&mut way, [&from, &to], [PIECE_BYTES; 2]);
+            assert_eq!(step.sink, Sink::Open);
+            moved += step.taken_bytes;
+        }
+        let mut came = [0; 5];
+        reader.read_exact(&mut came).unwrap();
+        assert_eq!((&came, moved), (b"hello", 5));
+        assert_eq!((mover.opened_pipes, mover.most_pipes), (0, 0));
+    }
+
+    #[test]
     fn ways_beyond_the_pipes_are_copied_and_a_dropped_way_closes_its_pipe() {
-        let (mut mover, mut ways) = (Mover::new(), Vec::new());
+        let (mut mover, mut ways) = (with_pipes(), Vec::new());
         for _ in 0..MOST_PIPES {
             let pipe = mover.take_pipe().unwrap();
             ways.push(Way { waiting: Some(Piece::InPipe(pipe)), is_bulk: true });

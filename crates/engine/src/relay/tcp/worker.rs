@@ -74,7 +74,7 @@ impl Worker {
             pairs: Vec::new(),
             vacant: Vec::new(),
             connecting: VecDeque::new(),
-            mover: Mover::new(),
+            mover: Mover::new(plan.threads),
             unfinished: BTreeSet::new(),
             short_until: None,
         };

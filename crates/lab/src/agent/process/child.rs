@@ -14,7 +14,9 @@ use rustix::process::{
     set_parent_process_death_signal, waitid,
 };
 
-use crate::agent::{Agent, MAX_LINE_OF_CHILD, OutputStream, StartTask, TaskEnd, TaskUsage};
+use crate::agent::{
+    Agent, MAX_LINE_OF_CHILD, MAX_TEXT_OF_CHILD, OutputStream, StartTask, TaskEnd, TaskUsage,
+};
 use crate::host::{Lines, Taken};
 
 /// The most input that a child has not taken, bytes; what comes above it is left out.
@@ -37,6 +39,8 @@ pub(super) struct Child {
     ends_input: bool,
     stdout: Output,
     stderr: Output,
+    /// Reads since the child was seen to have ended.
+    last_reads: usize,
 }
 
 #[derive(Debug)]
@@ -103,6 +107,7 @@ impl Child {
                 ends_input: !start.keep_stdin,
                 stdout: Output::new(OutputStream::Stdout, stdout),
                 stderr: Output::new(OutputStream::Stderr, stderr),
+                last_reads: 0,
             })
         };
         let mut prepared = prepared().map_err(|error| {
@@ -118,13 +123,16 @@ impl Child {
         number(self.pid)
     }
 
-    /// Adds the files by which something of this child is noticed.
-    pub(super) fn watch<'a>(&'a self, reads: bool, files: &mut Vec<PollFd<'a>>) {
-        files.push(PollFd::new(&self.pidfd, PollFlags::IN));
+    /// Adds the files by which something of this child is noticed. Without room for what it prints, its end is of
+    /// interest only to an agent that is alone.
+    pub(super) fn watch<'a>(&'a self, has_room: bool, is_alone: bool, files: &mut Vec<PollFd<'a>>) {
+        if has_room || is_alone {
+            files.push(PollFd::new(&self.pidfd, PollFlags::IN));
+        }
         if let (Some(stdin), false) = (&self.stdin, self.unwritten.is_empty()) {
             files.push(PollFd::new(stdin, PollFlags::OUT));
         }
-        if reads {
+        if has_room {
             let outputs = [&self.stdout.file, &self.stderr.file];
             files.extend(outputs.into_iter().flatten().map(|f| PollFd::new(f, PollFlags::IN)));
         }
@@ -163,24 +171,24 @@ impl Child {
         !matches!(waitid(WaitId::Pid(self.pid), look), Ok(None))
     }
 
-    /// Passes a little of what the child has printed on.
-    pub(super) fn read(&mut self, task: u32, agent: &mut Agent) {
-        self.stdout.read(task, agent);
-        self.stderr.read(task, agent);
+    /// Passes a little of what the child has printed on. Whether there was something.
+    pub(super) fn read(&mut self, task: u32, agent: &mut Agent) -> bool {
+        let is_read = [&mut self.stdout, &mut self.stderr].map(|output| output.read(task, agent));
+        is_read.contains(&true)
     }
 
-    /// Passes all on that a child has printed that has ended. Others of its group may hold the pipe's other end, and
-    /// write to it, for ever: they are ended first, and one that has left the group gets no more than a pipe holds.
-    pub(super) fn read_all(&mut self, task: u32, agent: &mut Agent) {
+    /// Passes a little on of what a child has printed that has ended. Whether that was all. Others of its group may
+    /// hold the pipe's other end, and write to it, for ever: they are ended first, and one that has left the group
+    /// gets no more than a pipe holds.
+    pub(super) fn read_last(&mut self, task: u32, agent: &mut Agent) -> bool {
         self.signal(Signal::KILL);
-        for output in [&mut self.stdout, &mut self.stderr] {
-            for _ in 0..MOST_LAST_READS {
-                if !output.read(task, agent) {
-                    break;
-                }
-            }
-            output.finish(task, agent);
+        self.last_reads += 1;
+        let is_over = !self.read(task, agent) || self.last_reads > MOST_LAST_READS;
+        if is_over {
+            self.stdout.finish(task, agent);
+            self.stderr.finish(task, agent);
         }
+        is_over
     }
 
     /// Ends what is left of the child's process group, then the child's entry in the kernel's list: only until then
@@ -202,7 +210,11 @@ impl Child {
 
 impl Output {
     fn new(stream: OutputStream, file: Option<File>) -> Self {
-        Self { stream, file, lines: Lines::new(MAX_LINE_OF_CHILD) }
+        let most = match stream {
+            OutputStream::Stdout => MAX_LINE_OF_CHILD,
+            OutputStream::Stderr => MAX_TEXT_OF_CHILD,
+        };
+        Self { stream, file, lines: Lines::new(most) }
     }
 
     /// Whether something was read.

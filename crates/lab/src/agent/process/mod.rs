@@ -15,20 +15,23 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use serde_json::value::RawValue;
 
 use self::child::Child;
 pub use self::child::become_child;
 pub use self::hello::hello;
-use super::{Action, Agent, AgentEnd, AgentHello, MAX_LINE_TO_AGENT, Moment};
+use super::{
+    Action, Agent, AgentEnd, AgentHello, MAX_LINE_OF_CHILD, MAX_LINE_TO_AGENT, MAX_TEXT_OF_CHILD,
+    Moment, Readings,
+};
 use crate::collect::Request;
 use crate::host::{Lines, Taken};
 
 /// With so much output waiting, bytes, children are not read.
 const ENOUGH_OUTPUT: usize = 1 << 20;
 
-/// With so much output waiting, bytes, the controller is taken to be gone.
-const MAX_OUTPUT: usize = 32 << 20;
+/// With so much output waiting, bytes, the controller is taken to be gone. A child that is read may add a long line
+/// of each of its outputs that is no JSON, of which each byte takes up to six; the rest is for pongs and readings.
+const MAX_OUTPUT: usize = ENOUGH_OUTPUT + 6 * (MAX_LINE_OF_CHILD + MAX_TEXT_OF_CHILD) + (32 << 20);
 
 /// The last output has so long to go.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
@@ -56,17 +59,6 @@ impl Collectors for () {
     fn collect(&mut self, _: Moment) -> Vec<Readings> {
         Vec::new()
     }
-}
-
-/// What a collector has read since its last readings.
-#[derive(Debug)]
-pub struct Readings {
-    /// The collector's name.
-    pub collector: String,
-    /// The time of the first reading, nanoseconds since 1970, UTC.
-    pub from_ns: i64,
-    /// The readings, in the collector's own form.
-    pub data: Box<RawValue>,
 }
 
 /// An agent's process.
@@ -126,7 +118,7 @@ impl AgentProcess {
             self.receive();
             self.attend_children();
             for readings in collectors.collect(Moment::now()) {
-                self.agent.handle_ticks(readings.collector, readings.from_ns, readings.data);
+                self.agent.handle_ticks(readings);
             }
             self.agent.handle_timeout(Moment::now());
         }
@@ -170,9 +162,9 @@ impl AgentProcess {
         }
         if last.is_none() {
             files.extend(self.input.iter().map(|input| PollFd::new(input, PollFlags::IN)));
-            let reads = self.unsent.len() < ENOUGH_OUTPUT;
+            let has_room = has_room(&self.unsent, &self.agent);
             for child in self.children.values() {
-                child.watch(reads, &mut files);
+                child.watch(has_room, self.agent.is_alone(), &mut files);
             }
         }
         let now_ns = Moment::now().monotonic_ns;
@@ -218,15 +210,22 @@ impl AgentProcess {
     }
 
     fn attend_children(&mut self) {
-        let reads = self.unsent.len() < ENOUGH_OUTPUT;
         let mut ended = Vec::new();
         for (&task, child) in &mut self.children {
             child.feed();
-            if child.has_ended() {
-                child.read_all(task, &mut self.agent);
+            let has_room = has_room(&self.unsent, &self.agent);
+            let is_over = match (child.has_ended(), has_room) {
+                (true, true) => child.read_last(task, &mut self.agent),
+                // Nobody waits for the rest of what the child has printed.
+                (true, false) => self.agent.is_alone(),
+                (false, true) => {
+                    child.read(task, &mut self.agent);
+                    false
+                }
+                (false, false) => false,
+            };
+            if is_over {
                 ended.push(task);
-            } else if reads {
-                child.read(task, &mut self.agent);
             }
         }
         for task in ended {
@@ -283,4 +282,9 @@ impl AgentProcess {
             self.send();
         }
     }
+}
+
+/// Whether children are read: the output that waits is bounded, and with it the agent's memory.
+fn has_room(unsent: &[u8], agent: &Agent) -> bool {
+    unsent.len() + agent.output_len() < ENOUGH_OUTPUT
 }

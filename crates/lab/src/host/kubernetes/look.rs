@@ -107,6 +107,20 @@ pub(super) fn why_no_pod(events: &Value) -> Option<String> {
     Some(text(&event["message"]))
 }
 
+/// What keeps a pod from being set up now, if its newest event tells so: a volume that can't be mounted, a network that
+/// can't be had. Kubelets try again, and tell of what they do next.
+pub(super) fn hindrance(events: &Value) -> Option<String> {
+    let time = |event: &Value| {
+        let times =
+            [&event["lastTimestamp"], &event["eventTime"], &event["metadata"]["creationTimestamp"]];
+        times.into_iter().map(text).find(|time| !time.is_empty())
+    };
+    let newest = items(events).iter().max_by_key(|event| time(event))?;
+    let reason = text(&newest["reason"]);
+    let hinders = matches!(reason.as_str(), "FailedMount" | "FailedCreatePodSandBox");
+    hinders.then(|| format!("{reason}: {}", text(&newest["message"])))
+}
+
 /// The last warning about a pod.
 pub(super) fn last_warning(events: &Value) -> Option<String> {
     let event = items(events).iter().rfind(|event| event["type"] == "Warning")?;
@@ -187,6 +201,24 @@ mod tests {
             "reason": "ContainerCreating" } } }] });
         assert_eq!(look(&pod(status)), Look::Waits("p-0-x: ContainerCreating".to_owned()));
         assert_eq!(look(&json!({})), Look::Waits(": ".to_owned()));
+    }
+
+    #[test]
+    fn a_volume_that_is_not_there_hinders_until_something_else_happens() {
+        let event = |reason: &str, at: &str| json!({ "reason": reason, "message": "m", "lastTimestamp": at });
+        let (first, second, third) =
+            ("2026-11-26T22:08:05Z", "2026-11-26T22:08:06Z", "2026-11-26T22:08:07Z");
+        let failed = event("FailedMount", second);
+        // Lists have no order in time.
+        let events = json!({ "items": [failed, event("Scheduled", first)] });
+        assert_eq!(hindrance(&events).unwrap(), "FailedMount: m");
+        let events =
+            json!({ "items": [failed, event("Pulling", third), event("Scheduled", first)] });
+        assert_eq!(hindrance(&events), None);
+        assert_eq!(hindrance(&json!({})), None);
+        let event = json!({ "reason": "FailedCreatePodSandBox", "lastTimestamp": null,
+            "eventTime": "2026-11-26T22:08:05.000000Z" });
+        assert_eq!(hindrance(&json!({ "items": [event] })).unwrap(), "FailedCreatePodSandBox: ");
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub mod roles;
 #[cfg(test)]
 mod stand_in;
 #[cfg(test)]
+mod stand_in_tls;
+#[cfg(test)]
 mod tests;
 mod trouble;
 
@@ -36,6 +38,7 @@ use self::carrier::{Carrier, PodState};
 use self::objects::Group;
 use self::pods::{Place, Pods, Removal};
 use super::{Channel, Host, HostDescription, HostError, HostErrorKind, LastWords, NamedHost};
+use crate::agent::Moment;
 use crate::plan::{KubernetesHost, Via};
 
 /// A pod that a plan asks for.
@@ -61,12 +64,39 @@ pub struct PodHost {
 }
 
 /// The hosts of a run's pods, in the order in which they were wanted. `run` is the run's id, after which
-/// their objects are labelled; their Jobs are ended after so many seconds, whatever happens.
+/// their objects are labelled; their Jobs are ended after so many seconds, whatever happens. What an earlier
+/// opening of the same run has left in the cluster is not met: each has names of its own.
 ///
 /// # Errors
 /// The cluster is not known: no kubeconfig, no such context.
 pub fn pods(
     run: &str,
+    wanted: &[WantedPod],
+    deadline_s: u64,
+) -> Result<Vec<NamedHost>, ClusterError> {
+    let run = Opening { run: run.to_owned(), number: opening_number(Moment::now()) };
+    pods_of(&run, wanted, deadline_s)
+}
+
+/// A run whose pods are made; one that goes on makes them anew.
+struct Opening {
+    run: String,
+    number: String,
+}
+
+/// Seven letters and digits that repeat after 2.5 years.
+fn opening_number(at: Moment) -> String {
+    let mut ms = u64::try_from(at.utc_ns / 1_000_000).unwrap_or(0);
+    let digits = std::iter::repeat_with(|| {
+        let digit = char::from_digit((ms % 36) as u32, 36);
+        ms /= 36;
+        digit.unwrap_or_default()
+    });
+    digits.take(7).collect()
+}
+
+fn pods_of(
+    run: &Opening,
     wanted: &[WantedPod],
     deadline_s: u64,
 ) -> Result<Vec<NamedHost>, ClusterError> {
@@ -97,7 +127,7 @@ pub fn pods(
 }
 
 /// Finds the group that a pod belongs to, or begins one.
-fn place_of(run: &str, pod: &WantedPod, deadline_s: u64, groups: &mut Vec<Group>) -> Place {
+fn place_of(run: &Opening, pod: &WantedPod, deadline_s: u64, groups: &mut Vec<Group>) -> Place {
     let host_ports = match pod.host.via {
         Some(Via::HostPort) => pod.ports.clone(),
         _ => Vec::new(),
@@ -113,7 +143,7 @@ fn place_of(run: &str, pod: &WantedPod, deadline_s: u64, groups: &mut Vec<Group>
     let group = groups.len();
     groups.push(Group {
         name: job_name(run, &pod.role, group),
-        run: run.to_owned(),
+        run: run.run.clone(),
         role: pod.role.clone(),
         pods: 1,
         host: pod.host.clone(),
@@ -123,11 +153,11 @@ fn place_of(run: &str, pod: &WantedPod, deadline_s: u64, groups: &mut Vec<Group>
     Place { group, index: 0 }
 }
 
-/// A DNS label: `linerate-RUN-ROLE-NUMBER` with the beginning of the run's id.
-fn job_name(run: &str, role: &str, number: usize) -> String {
+/// A DNS label: `linerate-RUN-OPENING-ROLE-NUMBER` with the beginning of the run's id.
+fn job_name(opening: &Opening, role: &str, number: usize) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric();
-    let run: String = run.chars().filter(plain).take(12).collect();
-    format!("linerate-{}-{role}-{number}", run.to_ascii_lowercase())
+    let run: String = opening.run.chars().filter(plain).take(12).collect();
+    format!("linerate-{}-{}-{role}-{number}", run.to_ascii_lowercase(), opening.number)
 }
 
 impl PodHost {

@@ -17,6 +17,9 @@ use crate::plan::{KubernetesHost, Via};
 /// A pod may be without a node for so long before it is given up.
 const UNSCHEDULABLE: Duration = Duration::from_secs(8);
 
+/// What hinders a pod from being set up may pass within this time.
+const HINDERED: Duration = Duration::from_secs(5);
+
 /// A load balancer may take so long to give an address.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -113,12 +116,15 @@ impl Pods {
         let path = format!("{}?{selector}", self.core_path("pods"));
         let patience = group.host.start_timeout();
         let began = Instant::now();
-        let mut wait = Wait { look: Look::Waits(String::new()), unschedulable_since: None };
+        let mut wait = Wait::default();
         while !watcher.is_gone() {
             let list = self.client.get(&path)?;
             match items(&list).first() {
                 Some(pod) => wait.take(pod),
                 None => self.look_for_refusal(group, began)?,
+            }
+            if let Some(pod) = wait.pod_on_its_way() {
+                wait.take_hindrance(look::hindrance(&self.events("Pod", &pod)));
             }
             if let Some(end) = wait.end()? {
                 return Ok(Some(end));
@@ -282,9 +288,28 @@ impl Drop for Removal {
 struct Wait {
     look: Look,
     unschedulable_since: Option<Instant>,
+    /// What hinders the pod from being set up, and since when something does.
+    hindrance: Option<(Instant, String)>,
+}
+
+impl Default for Wait {
+    fn default() -> Self {
+        Self { look: Look::Waits(String::new()), unschedulable_since: None, hindrance: None }
+    }
 }
 
 impl Wait {
+    /// The pod, if it has a node and waits there.
+    fn pod_on_its_way(&self) -> Option<String> {
+        let Look::Waits(said) = &self.look else { return None };
+        said.split_once(':').map(|(pod, _)| pod.to_owned()).filter(|pod| !pod.is_empty())
+    }
+
+    fn take_hindrance(&mut self, hindrance: Option<String>) {
+        let since = self.hindrance.take().map_or_else(Instant::now, |(since, _)| since);
+        self.hindrance = hindrance.map(|said| (since, said));
+    }
+
     fn take(&mut self, pod: &Value) {
         self.look = look::look(pod);
         match &self.look {
@@ -305,7 +330,13 @@ impl Wait {
             {
                 Err(ClusterError::new(Trouble::Unschedulable, said.clone()))
             }
-            _ => Ok(None),
+            Look::Waits(said) => match &self.hindrance {
+                Some((since, why)) if since.elapsed() >= HINDERED => {
+                    Err(ClusterError::new(Trouble::NotStarted, format!("{said}; {why}")))
+                }
+                _ => Ok(None),
+            },
+            Look::Unschedulable(_) => Ok(None),
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) enum Fate {
     /// It ends before anyone attaches.
     Fails,
     NeverStarts,
+    /// One of its volumes is not there.
+    NotMounted,
 }
 
 /// What a request meets, once.
@@ -244,8 +246,10 @@ impl Shared {
         let message = "pods \"x\" is forbidden: exceeded quota: compute, requested: pods=1";
         match self.fate {
             Fate::NotMade => json!({ "items": [{ "reason": "FailedCreate", "message": message }] }),
-            _ => json!({ "items": [{ "type": "Warning", "reason": "FailedMount",
+            Fate::NotMounted | Fate::NeverStarts => json!({ "items": [{
+                "type": "Warning", "reason": "FailedMount",
                 "message": "configmap \"files\" not found" }] }),
+            _ => json!({ "items": [] }),
         }
     }
 

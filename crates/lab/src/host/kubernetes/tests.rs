@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::stand_in::{Container, Fate, Fault, StandIn};
+use super::stand_in_tls::Tls;
 use super::*;
-use crate::agent::{AgentProcess, Collectors, Moment, Readings, hello};
+use crate::agent::{AgentProcess, ChildEventKind, Collectors, Moment, Readings, StartTask, hello};
 use crate::collect::Request;
 use crate::host::{HostEventKind, OpenOptions, Session};
 
@@ -51,6 +52,10 @@ fn stand_in(fate: Fate) -> StandIn {
     StandIn::new(fate, "v5.channel.k8s.io", Box::new(agent))
 }
 
+fn opening(run: &str, number: &str) -> Opening {
+    Opening { run: run.to_owned(), number: number.to_owned() }
+}
+
 /// A kubeconfig in a directory of its own.
 struct Files {
     folder: tempfile::TempDir,
@@ -81,7 +86,7 @@ impl Files {
                 ports: vec![5201],
             })
             .collect();
-        pods("0123abcd-run", &wanted, 600).unwrap()
+        pods_of(&opening("0123abcd-run", "first"), &wanted, 600).unwrap()
     }
 }
 
@@ -121,9 +126,12 @@ fn pods_are_made_attached_to_and_removed() {
             opened(&session).unwrap();
         }
         let jobs = server.objects();
-        let job = &jobs["/apis/batch/v1/namespaces/perf/jobs/linerate-0123abcdrun-server-1"];
+        let job = &jobs["/apis/batch/v1/namespaces/perf/jobs/linerate-0123abcdrun-first-server-1"];
         assert_eq!(job["spec"]["completions"], 2);
-        assert_eq!(hosts[2].host.describe().address, "perf/linerate-0123abcdrun-server-1-1-abcde");
+        assert_eq!(
+            hosts[2].host.describe().address,
+            "perf/linerate-0123abcdrun-first-server-1-1-abcde"
+        );
         for host in 0..3 {
             session.close(host);
         }
@@ -184,11 +192,11 @@ fn a_server_is_reached_by_its_pod_inside_and_by_its_node_outside() {
     assert_eq!(reach(&inside), ("127.0.0.1".to_owned(), 5201));
     assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
     assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
-    let name = "/api/v1/namespaces/perf/services/linerate-0123abcdrun-server-0-0-5201";
+    let name = "/api/v1/namespaces/perf/services/linerate-0123abcdrun-first-server-0-0-5201";
     let service = &server.objects()[name];
     assert_eq!(service["spec"]["externalTrafficPolicy"], "Local");
     let owner = &service["metadata"]["ownerReferences"][0];
-    assert_eq!(owner["uid"], "uid-of-linerate-0123abcdrun-server-0");
+    assert_eq!(owner["uid"], "uid-of-linerate-0123abcdrun-first-server-0");
     drop(session);
     drop(hosts);
     assert_eq!(server.objects(), BTreeMap::new());
@@ -206,15 +214,14 @@ fn other_ways_to_a_server_follow_the_plan() {
     ] {
         let host = KubernetesHost { via: Some(via), ..files.host() };
         let wanted = WantedPod { name: "a".into(), role: "server".into(), host, ports: vec![5201] };
-        let hosts = pods("run", &[wanted], 600).unwrap();
+        let hosts = pods_of(&opening("run", "first"), &[wanted], 600).unwrap();
         let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
         opened(&session).unwrap();
         let client = HostDescription { transport: "local", address: String::new() };
         let (address, port) = hosts[0].host.reach(5201, &client).unwrap().unwrap();
         assert_eq!((address.as_str(), port), expected, "{via:?}");
         if via == Via::HostPort {
-            let job =
-                &server.objects()["/apis/batch/v1/namespaces/perf/jobs/linerate-run-server-0"];
+            let job = &server.objects()["/apis/batch/v1/namespaces/perf/jobs/linerate-run-first-server-0"];
             let port = &job["spec"]["template"]["spec"]["containers"][0]["ports"][1];
             assert_eq!((&port["hostPort"], &port["protocol"]), (&json!(5201), &json!("UDP")));
         }
@@ -223,21 +230,32 @@ fn other_ways_to_a_server_follow_the_plan() {
 
 #[test]
 fn why_a_pod_does_not_run_is_the_clusters_sentence() {
-    for (fate, trouble, part) in [
+    let fates = [
         (
             Fate::Unschedulable,
             Trouble::Unschedulable,
             "0/2 nodes are available: 2 Insufficient cpu",
         ),
         (Fate::NoImage, Trouble::Image, "ErrImagePull: registry/x:1: not found"),
+        (
+            Fate::NotMounted,
+            Trouble::NotStarted,
+            "ContainerCreating; FailedMount: configmap \"files\" not found",
+        ),
         (Fate::NotMade, Trouble::Forbidden, "exceeded quota: compute"),
         (Fate::Fails, Trouble::Ended, "has ended: StartError (exit code 128)"),
-    ] {
-        let error = lost(&stand_in(fate));
-        assert_eq!(error.kind, HostErrorKind::Cluster(trouble), "{error}");
-        assert!(error.said.contains(part), "{error}");
-        assert!(error.to_string().starts_with(trouble.sentence()), "{error}");
-    }
+    ];
+    // Some are waited for.
+    thread::scope(|scope| {
+        for (fate, trouble, part) in fates {
+            scope.spawn(move || {
+                let error = lost(&stand_in(fate));
+                assert_eq!(error.kind, HostErrorKind::Cluster(trouble), "{error}");
+                assert!(error.said.contains(part), "{error}");
+                assert!(error.to_string().starts_with(trouble.sentence()), "{error}");
+            });
+        }
+    });
 }
 
 #[test]
@@ -313,12 +331,81 @@ fn a_pod_that_is_late_says_how_far_it_is() {
     let files = Files::new(&server.kubeconfig());
     let host = KubernetesHost { start_timeout_s: Some(1), ..files.host() };
     let wanted = WantedPod { name: "a".into(), role: "client".into(), host, ports: Vec::new() };
-    let hosts = pods("run", &[wanted], 600).unwrap();
+    let hosts = pods_of(&opening("run", "first"), &[wanted], 600).unwrap();
     let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
     let error = opened(&session).unwrap_err();
     assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Late));
     let expected = "ContainerCreating; FailedMount: configmap \"files\" not found";
     assert!(error.said.contains(expected), "{error}");
+}
+
+/// The cluster keeps a finished Job for five minutes, and the pods of a controller that was killed for seconds.
+#[test]
+fn a_run_that_goes_on_does_not_meet_the_jobs_that_it_left() {
+    let server = stand_in(Fate::Runs);
+    let files = Files::new(&server.kubeconfig());
+    let mut names = Vec::new();
+    for number in ["first", "second"] {
+        // Nothing can be removed: the controller was killed.
+        server.fail("DELETE", Fault::Status(403, "no", ""));
+        let wanted = WantedPod {
+            name: "a".into(),
+            role: "client".into(),
+            host: files.host(),
+            ports: Vec::new(),
+        };
+        let hosts = pods_of(&opening("run", number), &[wanted], 600).unwrap();
+        let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+        opened(&session).unwrap();
+        names.push(hosts[0].host.describe().address);
+    }
+    assert_eq!(
+        names,
+        ["perf/linerate-run-first-client-0-0-abcde", "perf/linerate-run-second-client-0-0-abcde"]
+    );
+    assert_eq!(server.objects().len(), 2);
+    let at = |utc_ns| opening_number(Moment { monotonic_ns: 0, utc_ns });
+    assert_eq!([at(0), at(1_000_000), at(36_000_000)], ["0000000", "1000000", "0100000"]);
+    assert_eq!(at(i64::MAX).len(), 7);
+}
+
+#[test]
+fn pods_are_attached_to_over_tls() {
+    let server = stand_in(Fate::Runs);
+    let tls = Tls::before(server.address);
+    let files = Files::new(&tls.kubeconfig(&server.kubeconfig()));
+    let hosts = files.pods(&[("a", "client"), ("b", "server")]);
+    let mut session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    opened(&session).unwrap();
+    // A line longer than a TLS record.
+    let start = StartTask { stdin: "x".repeat(100_000), ..StartTask::default() };
+    let task = session.start(0, start);
+    loop {
+        let event = session.next_event(PATIENCE).unwrap();
+        let HostEventKind::Child(child) = event.kind else { continue };
+        assert_eq!(child.task, task);
+        assert!(matches!(child.kind, ChildEventKind::Refused(_)), "{child:?}");
+        break;
+    }
+    assert_eq!(tls.connections_in_clear(), 0);
+    drop(session);
+    drop(hosts);
+    assert_eq!(server.objects(), BTreeMap::new());
+}
+
+#[test]
+fn a_server_that_another_authority_has_signed_is_not_asked() {
+    let server = stand_in(Fate::Runs);
+    let (tls, other) = (Tls::before(server.address), Tls::before(server.address));
+    let text = tls.kubeconfig(&server.kubeconfig());
+    let files = Files::new(&text.replace(&tls.authority(), &other.authority()));
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    let error = opened(&session).unwrap_err();
+    assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Unreachable), "{error}");
+    assert!(error.said.contains("certificate"), "{error}");
+    assert_eq!(server.requests(), Vec::<String>::new());
 }
 
 #[test]
@@ -358,7 +445,7 @@ fn what_is_left_of_a_run_can_be_found_and_removed() {
 fn job_with(host: KubernetesHost) -> Value {
     let mut groups = Vec::new();
     let pod = WantedPod { name: "a".into(), role: "server".into(), host, ports: vec![7] };
-    place_of("run", &pod, 60, &mut groups);
+    place_of(&opening("run", "first"), &pod, 60, &mut groups);
     groups[0].job()
 }
 

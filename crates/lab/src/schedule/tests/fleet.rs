@@ -41,8 +41,17 @@ pub(super) struct StandFleet {
     next_task: u32,
     pub(super) acts: Vec<Act>,
     pub(super) late_ns: i64,
+    /// By so much the clock of the first host is set once its client has begun.
+    pub(super) set_by_ns: i64,
     /// The last start that was named.
     start_ns: i64,
+}
+
+/// The clocks of all hosts are ahead by this.
+const AHEAD_NS: i64 = 5_000_000_000;
+
+fn clock(offset_ns: i64) -> HostClock {
+    HostClock { offset: ClockOffset { offset_ns, bound_ns: 1000 }, round_trip_ns: 100_000 }
 }
 
 fn raw(record: &Record) -> Box<RawValue> {
@@ -61,8 +70,8 @@ fn document() -> Box<Run> {
 
 impl StandFleet {
     pub(super) fn new(hosts: usize) -> Self {
-        let offset = ClockOffset { offset_ns: 5_000_000_000, bound_ns: 1000 };
-        let clock = HostClock { offset, round_trip_ns: 100_000 };
+        // It is wrong by a second until it is measured again.
+        let clock = clock(AHEAD_NS - 1_000_000_000);
         let opened = || HostEventKind::Opened { hello: Box::new(AgentHello::default()), clock };
         Self {
             now: Moment { monotonic_ns: 0, utc_ns: 1_000_000_000_000 },
@@ -73,6 +82,7 @@ impl StandFleet {
             next_task: 1,
             acts: Vec::new(),
             late_ns: LATE_NS,
+            set_by_ns: 0,
             start_ns: 0,
         }
     }
@@ -162,7 +172,7 @@ impl Fleet for StandFleet {
         let start_ns =
             seconds.parse::<i64>().unwrap() * 1_000_000_000 + fraction.parse::<i64>().unwrap();
         if self.start_ns != start_ns {
-            assert!(start_ns - 5_000_000_000 > self.now.utc_ns, "the start lies ahead");
+            assert!(start_ns - AHEAD_NS > self.now.utc_ns, "the start lies ahead");
             self.now.monotonic_ns += 2_000_000_000;
             self.now.utc_ns += 2_000_000_000;
             self.start_ns = start_ns;
@@ -187,6 +197,10 @@ impl Fleet for StandFleet {
         let (version, run_id) = (1, "7".to_owned());
         let utc_ns = start_ns + self.late_ns;
         self.print(task, &Record::Started { version, run_id: run_id.clone(), utc_ns, plan });
+        if self.set_by_ns != 0 {
+            let moved = clock(AHEAD_NS + self.set_by_ns);
+            self.events.push_back((0, HostEventKind::Clock(moved)));
+        }
         self.print(task, &Record::Finished { version, run_id, dropped_records: 0, run });
         self.end(task, 0);
     }
@@ -197,7 +211,9 @@ impl Fleet for StandFleet {
 
     fn collect(&mut self, _: HostId, _: Option<Request>) {}
 
-    fn measure_clock(&mut self, _: HostId) {}
+    fn measure_clock(&mut self, host: HostId) {
+        self.events.push_back((host, HostEventKind::Clock(clock(AHEAD_NS))));
+    }
 
     fn reach(&mut self, _: HostId, _: u16, _: HostId) -> Result<Option<(String, u16)>, String> {
         Ok(None)

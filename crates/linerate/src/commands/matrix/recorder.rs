@@ -190,7 +190,7 @@ pub(super) fn record_of(event: &Event) -> Value {
             "reason": end.reason, "exit_code": end.exit_code,
             "began_ns": end.span_ns.0, "ended_ns": end.span_ns.1,
             "skew": end.skew.map(|skew| json!({
-                "p50_ns": skew.p50_ns, "p99_ns": skew.p99_ns, "max_ns": skew.max_ns,
+                "min_ns": skew.min_ns, "p50_ns": skew.p50_ns, "p99_ns": skew.p99_ns, "max_ns": skew.max_ns,
                 "bound_ns": skew.bound_ns,
             })),
             "notes": end.notes,
