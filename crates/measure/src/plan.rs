@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::media::Media;
+use crate::sample::Role;
 
 mod check;
 mod host;
@@ -295,6 +296,18 @@ pub enum Direction {
     Down,
     /// Both at once, each on flows of its own.
     Both,
+}
+
+impl Direction {
+    /// The end that receives in a direction that isn't [`Direction::Both`].
+    pub fn receiver(self) -> Role {
+        if self == Self::Down { Role::Client } else { Role::Server }
+    }
+
+    /// The end that sends, likewise.
+    pub fn sender(self) -> Role {
+        if self == Self::Down { Role::Server } else { Role::Client }
+    }
 }
 
 /// What carries the bytes.

@@ -43,6 +43,9 @@ pub struct CompareArgs {
     /// Write the result to FILE, as a whole or not at all
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Also write a page with pictures to FILE (HTML), with the document in it
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub report: Option<PathBuf>,
     /// Print the result and errors only
     #[arg(long, hide_short_help = true)]
     pub quiet: bool,

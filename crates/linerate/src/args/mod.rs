@@ -15,10 +15,12 @@ mod media;
 mod output;
 mod proxy;
 mod repeat;
+mod report;
 mod results;
 mod run;
 mod serve;
 pub mod values;
+mod web;
 
 pub use compare::CompareArgs;
 pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, PatternName};
@@ -38,12 +40,14 @@ pub use media::MediaArgs;
 pub use output::OutputArgs;
 pub use proxy::{ProxyArgs, ProxyCongestionName};
 pub use repeat::RepeatArgs;
+pub use report::ReportArgs;
 pub use results::{
     DiffArgs, ExportArgs, ListArgs, MergeArgs, PlotArgs, RemoveArgs, ResultsArgs, ResultsCommand,
     ShowArgs,
 };
 pub use run::{KeyArgs, RunArgs};
 pub use serve::ServeArgs;
+pub use web::WebArgs;
 
 use std::path::PathBuf;
 
@@ -123,6 +127,10 @@ pub enum Command {
     Matrix(MatrixArgs),
     /// List, show, compare, draw and export runs that were kept
     Results(ResultsArgs),
+    /// Write a page with pictures of a run, a comparison or a matrix: one HTML file
+    Report(ReportArgs),
+    /// Serve the pages of a store to browsers on this machine
+    Web(WebArgs),
     /// Emulate a path: delay, rate, loss, reordering, corruption, between namespaces or as a relay
     Link(LinkArgs),
     /// Carry QUIC connections on to a target, as a performance-enhancing proxy
@@ -157,6 +165,9 @@ pub struct SelfArgs {
     /// Print the runs as a JSON array
     #[arg(long)]
     pub json: bool,
+    /// Also write a page with pictures of all runs to FILE (HTML), with the documents in it
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub report: Option<PathBuf>,
     /// Keep the runs in a store, results.db in the user's data directory or FILE, for `linerate results`
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = crate::store::USUAL)]
     pub store: Option<PathBuf>,

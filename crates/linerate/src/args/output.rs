@@ -20,6 +20,9 @@ pub struct OutputArgs {
     /// Write the result to FILE, as a whole or not at all
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Also write a page with pictures to FILE (HTML), with the document in it
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", hide_short_help = true)]
+    pub report: Option<PathBuf>,
     /// Keep the run in a store, results.db in the user's data directory or FILE, for `linerate results`
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = crate::store::USUAL, hide_short_help = true)]
     pub store: Option<PathBuf>,

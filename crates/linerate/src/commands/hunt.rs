@@ -16,6 +16,7 @@ use linerate_measure::trust::Trust;
 use linerate_measure::{Outcome, Plan, Run};
 
 use super::measure::{Keys, access_of, read_keys};
+use super::report::PageFile;
 use super::{Failure, dry_run, keep, open_destination, open_store};
 use crate::args::HuntArgs;
 use crate::output::{
@@ -53,6 +54,7 @@ fn hunt_and_print(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let keys = read_keys(&args.connect.keys, cancel)?;
     let destination = open_destination(args.output.output.as_deref(), cancel)?;
     let keeper = open_store(args.output.store.as_deref(), cancel)?;
+    let mut page = PageFile::open(args.output.report.as_deref(), cancel)?;
     let mut report = HuntReport::new(args, destination, cancel);
     report.begin(hunt.goal());
     let mut searched =
@@ -62,7 +64,9 @@ fn hunt_and_print(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
         searched.status.be_strict();
     }
     keep(keeper.as_ref(), &searched, "linerate hunt", &mut unkept);
+    page.push(&searched);
     let exit_code = report.end(&searched)?;
+    page.write()?;
     unkept.map_or(Ok(exit_code), Err)
 }
 

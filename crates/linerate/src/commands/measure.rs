@@ -10,6 +10,7 @@ use linerate_measure::repeats::{Asked, RepeatedRun, Repeats};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
 
+use super::report::PageFile;
 use super::{Failure, await_file, dry_run, keep, open_destination, open_store, print};
 use crate::args::{ConnectArgs, KeyArgs, OutputArgs, RepeatArgs};
 use crate::certificates::read_authority;
@@ -119,12 +120,14 @@ fn measure_all(
     let destination = open_destination(output.output.as_deref(), cancel)?;
     let reporter = Reporter::for_flags(output, expected, destination, cancel);
     let keeper = open_store(output.store.as_deref(), cancel)?;
-    let mut client = Client { given, keys, start, reporter, keeper, unkept: None, cancel };
+    let page = PageFile::open(output.report.as_deref(), cancel)?;
+    let mut client = Client { given, keys, start, reporter, keeper, page, unkept: None, cancel };
     let exit_code = match (given.repeats, plans) {
         (Some(asked), [plan]) => client.repeat(plan, &asked),
         _ => client.run_each(plans),
     };
     client.reporter.close()?;
+    client.page.write()?;
     tell_kept(client.keeper.as_ref(), output.store.is_some() && !output.quiet);
     client.unkept.map_or(Ok(exit_code), Err)
 }
@@ -136,6 +139,7 @@ struct Client<'a> {
     start: Option<&'a LaterStart>,
     reporter: Reporter,
     keeper: Option<Keeper>,
+    page: PageFile,
     /// Why a run was not kept.
     unkept: Option<Failure>,
     cancel: &'a Cancel,
@@ -185,6 +189,7 @@ impl Client<'_> {
         let (given, keys) = (self.given.keys, &self.keys);
         let run = measure_one(plan, given, keys, how, &mut self.reporter, self.cancel);
         keep(self.keeper.as_ref(), &run, command_of(plan), &mut self.unkept);
+        self.page.push(&run);
         run
     }
 }

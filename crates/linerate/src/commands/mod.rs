@@ -14,9 +14,11 @@ pub(crate) mod matrix;
 mod measure;
 mod own_machine;
 mod proxy;
+mod report;
 mod results;
 mod run;
 mod serve;
+mod web;
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -149,6 +151,8 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Compare(args) => compare::compare(args, cancel),
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),
         Command::Results(args) => results::perform(args, cancel),
+        Command::Report(args) => report::write_page(args, cancel),
+        Command::Web(args) => web::serve_store(args, cancel),
         Command::Link(args) => link::emulate(args, cancel),
         Command::Proxy(args) => proxy::carry(args, cancel),
         Command::Hosts(args) => hosts::attend_hosts(args, cancel),

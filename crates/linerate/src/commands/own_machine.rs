@@ -12,6 +12,7 @@ use linerate_measure::plan::{DEFAULT_PORT, Local};
 use linerate_measure::run::exit;
 use linerate_measure::{Direction, End, Outcome, Plan, Run, Transport, Workload};
 
+use super::report::PageFile;
 use super::{Failure, dry_run, keep, open_store, print};
 use crate::args::SelfArgs;
 use crate::known_servers::trust_only;
@@ -70,6 +71,7 @@ fn measure_set(
         print(&table.render_head())?;
     }
     let keeper = open_store(args.store.as_deref(), cancel)?;
+    let mut page = PageFile::open(args.report.as_deref(), cancel)?;
     let mut unkept = None;
     let mut exit_code = exit::VALID;
     for (name, plan) in plans {
@@ -77,12 +79,14 @@ fn measure_set(
         let run = measure_one(&plan, fingerprint, cancel);
         exit_code = exit_code.max(run.status.exit_code);
         keep(keeper.as_ref(), &run, "linerate self", &mut unkept);
+        page.push(&run);
         print(&if args.json { json.render_run(&run, 0) } else { table.render_row(name, &run) })?;
         if run.status.outcome == Outcome::Interrupted {
             break;
         }
     }
     print(&if args.json { json.render_end() } else { table.render_end(args.quiet) })?;
+    page.write()?;
     unkept.map_or(Ok(exit_code), Err)
 }
 

@@ -97,9 +97,10 @@ fn print_metrics(path: &Path) -> Result<(), Failure> {
 }
 
 /// What each done sample of each iteration comes to in its primary metric.
-type Values = Vec<Vec<Option<f64>>>;
+pub(super) type Values = Vec<Vec<Option<f64>>>;
 
-fn values_of(store: &Store, details: &RunDetails) -> Result<Values, StoreError> {
+/// The values of all samples of a run.
+pub(super) fn values_of(store: &Store, details: &RunDetails) -> Result<Values, StoreError> {
     let mut values = Vec::new();
     for iteration in &details.iterations {
         let mut of_samples = Vec::new();
@@ -129,7 +130,7 @@ fn first_value(answer: &Answer) -> Option<f64> {
 }
 
 /// Source and type of the first metric of a list.
-fn split_metric(metrics: &str) -> Option<(&str, &str)> {
+pub(super) fn split_metric(metrics: &str) -> Option<(&str, &str)> {
     metrics.split(',').next()?.split_once("::")
 }
 
@@ -152,11 +153,12 @@ fn print_run(store: &Store, args: &ShowArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_json(
+/// All of a run but its documents and series, as JSON.
+pub(super) fn run_json(
     store: &Store,
     details: &RunDetails,
     values: &Values,
-) -> Result<serde_json::Value, Failure> {
+) -> Result<serde_json::Value, StoreError> {
     let iterations = details.iterations.iter().zip(values).map(|(iteration, values)| {
         let samples = iteration.samples.iter().zip(values).map(|(sample, value)| {
             json!({

@@ -9,8 +9,9 @@ use linerate_measure::run::exit;
 
 use super::{Failure, await_file};
 use crate::args::ServeArgs;
+use crate::http::HttpServer;
 use crate::identity::identity_of;
-use crate::metrics_server::MetricsServer;
+use crate::metrics_site::MetricsSite;
 use crate::output::{NdjsonPrinter, Printer, ServerLog, narrate};
 use crate::shared_key::read_shared_key;
 use crate::start_time::utc_now_ns;
@@ -56,14 +57,15 @@ pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
 }
 
 /// The page for monitoring systems, where it is asked for.
-fn metrics_of(args: &ServeArgs) -> Result<Option<MetricsServer>, Failure> {
+fn metrics_of(args: &ServeArgs) -> Result<Option<HttpServer>, Failure> {
     let Some(address) = args.metrics.metrics else { return Ok(None) };
     let path = store::place(args.metrics.store.as_deref()).map_err(Failure::usage)?;
-    let server = MetricsServer::start(address, path).map_err(|error| {
-        Failure::here(format!(
-            "--metrics {address} can't be listened at ({error}): name another address or port"
-        ))
-    })?;
+    let server =
+        HttpServer::start(address, "metrics", MetricsSite::new(path)).map_err(|error| {
+            Failure::here(format!(
+                "--metrics {address} can't be listened at ({error}): name another address or port"
+            ))
+        })?;
     if !args.quiet {
         narrate(&format!("linerate: metrics at http://{}/metrics\n", server.address()));
     }

@@ -83,7 +83,8 @@ pub(crate) fn render_comparison(comparison: &Comparison, style: Style) -> String
     text + &render_trust(comparison.status.verdict, &comparison.status.reasons, style)
 }
 
-fn render_origin(comparison: &Comparison) -> String {
+/// How many runs there are and how they were ordered.
+pub(super) fn render_origin(comparison: &Comparison) -> String {
     let confidence = "95 % intervals";
     match comparison.seed {
         Some(seed) => {
@@ -100,7 +101,8 @@ fn render_origin(comparison: &Comparison) -> String {
     }
 }
 
-fn render_estimate(estimate: &FigureRatio) -> Vec<String> {
+/// The row of a figure.
+pub(super) fn render_estimate(estimate: &FigureRatio) -> Vec<String> {
     let change = |ratio: f64| render_percent((ratio - 1.0) * 100.0);
     let interval = match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!("{}..{} %", change(low), change(high)),

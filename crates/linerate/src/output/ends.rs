@@ -14,17 +14,25 @@ pub(crate) fn render_ends(run: &Run, style: Style, verbose: bool) -> String {
     if run.reports.is_empty() {
         return String::new();
     }
+    let mut table = Table::with_head(&["", "client", "server"]);
+    rows_of_ends(run, verbose).into_iter().for_each(|row| table.push(row));
+    table.render(style)
+}
+
+/// The table's rows: a name, the client's figure, the server's.
+pub(crate) fn rows_of_ends(run: &Run, verbose: bool) -> Vec<Vec<String>> {
     let of = |role: Role| run.reports.iter().find(|report| report.role == role);
     let ends = [of(Role::Client), of(Role::Server)];
-    let mut table = Table::with_head(&["", "client", "server"]);
-    for (name, figure) in ROWS.iter().filter(|(name, _)| verbose || ALWAYS.contains(name)) {
+    let shown = ROWS.iter().filter(|(name, _)| verbose || ALWAYS.contains(name));
+    let rows = shown.filter_map(|(name, figure)| {
         let cells = ends.map(|end| end.and_then(figure));
-        if cells.iter().any(Option::is_some) {
-            let [client, server] = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
-            table.push(vec![(*name).to_owned(), client, server]);
+        if cells.iter().all(Option::is_none) {
+            return None;
         }
-    }
-    table.render(style)
+        let [client, server] = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+        Some(vec![(*name).to_owned(), client, server])
+    });
+    rows.collect()
 }
 
 type Figure = fn(&EndReport) -> Option<String>;

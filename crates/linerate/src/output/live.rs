@@ -9,7 +9,7 @@ use linerate_measure::units::{render_count, render_duration_ns, render_rate};
 use linerate_measure::{Direction, Kind, Plan, Role, Sample, Transport, Workload};
 
 use super::Style;
-use super::pairing::{Interval, Pairing, directions_of, receiver_of, sender_of};
+use super::pairing::{Interval, Pairing};
 use super::table::render_row;
 use super::text::render_title;
 
@@ -68,7 +68,7 @@ impl LiveLines {
                     text.push_str(&render_rr(interval, &workload))
                 }
                 Kind::Stream { .. } => {
-                    for direction in directions_of(&workload) {
+                    for direction in workload.directions() {
                         text.push_str(&self.render_stream(interval, &workload, direction));
                     }
                 }
@@ -83,7 +83,7 @@ impl LiveLines {
         workload: &Workload,
         direction: Direction,
     ) -> String {
-        let Some(sample) = interval.of(receiver_of(direction)) else {
+        let Some(sample) = interval.of(direction.receiver()) else {
             return String::new();
         };
         let bytes = sample.received.map_or(0, |received| received.bytes);
@@ -104,7 +104,7 @@ impl LiveLines {
             );
             row.push(counts.lost.map_or_else(dash, |lost| lost.to_string()));
         } else {
-            let sender = interval.of(sender_of(direction));
+            let sender = interval.of(direction.sender());
             let figures = sender.map_or_else(PathFigures::default, |sample| {
                 self.paths.entry(sample.role).or_default().record_sample(sample, workload)
             });

@@ -16,6 +16,7 @@ mod live;
 mod narration;
 mod ndjson;
 mod own_machine;
+mod page;
 mod pairing;
 mod proxy;
 mod repeats;
@@ -42,6 +43,7 @@ pub(crate) use hunt::{render_hunt_begin, render_outcome, render_trial, render_tr
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;
+pub(crate) use page::{Course, Document, file_name, listed_run, matrix_page, render_page};
 pub(crate) use proxy::{
     ProxyLine, ProxyWords, UntoldEvents, render_proxy_begin, render_proxy_event,
     render_proxy_summary,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_measure::{Direction, Role, Sample, Workload};
+use linerate_measure::{Role, Sample};
 
 /// Both ends' samples of one interval.
 #[derive(Clone, Debug, Default)]
@@ -62,25 +62,6 @@ impl Pairing {
     /// What is left at the end.
     pub(crate) fn drain(&mut self) -> Vec<Interval> {
         std::mem::take(&mut self.open).into_values().collect()
-    }
-}
-
-/// The end that receives in a direction (which isn't [`Direction::Both`]).
-pub(crate) fn receiver_of(direction: Direction) -> Role {
-    if direction == Direction::Down { Role::Client } else { Role::Server }
-}
-
-/// The end that sends in a direction.
-pub(crate) fn sender_of(direction: Direction) -> Role {
-    if direction == Direction::Down { Role::Server } else { Role::Client }
-}
-
-/// The directions of a workload one by one; request and response count as up.
-pub(crate) fn directions_of(workload: &Workload) -> Vec<Direction> {
-    match workload.direction() {
-        Some(Direction::Both) => vec![Direction::Up, Direction::Down],
-        Some(direction) => vec![direction],
-        None => vec![Direction::Up],
     }
 }
 

@@ -14,12 +14,21 @@ use super::{Printer, Style, Table, TextPrinter};
 const SHORT_NAME: usize = 12;
 
 /// A time of the store, by the minute, or by the second.
-fn time(ms: i64, seconds: bool) -> String {
+pub(super) fn time(ms: i64, seconds: bool) -> String {
     let format = if seconds { "%Y-%m-%d %H:%M:%S" } else { "%Y-%m-%d %H:%M" };
     match Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime(format).to_string(),
         Err(_) => ms.to_string(),
     }
+}
+
+/// A run's name as far as it tells runs apart.
+pub(super) fn short_name(run: &RunRow) -> String {
+    let mut short: String = run.run.chars().take(SHORT_NAME).collect();
+    if run.run.ends_with(".server") {
+        short.push_str(".server");
+    }
+    short
 }
 
 /// The runs as a table of this many columns.
@@ -30,14 +39,11 @@ pub(crate) fn render_run_list(runs: &[RunRow], columns: usize) -> String {
     let mut table =
         Table::with_head(&["run", "began (UTC)", "cells", "status", "command", "title"]);
     for run in runs {
-        let mut short: String = run.run.chars().take(SHORT_NAME).collect();
-        if run.run.ends_with(".server") {
-            short.push_str(".server");
-        }
         let status =
             if run.partial { format!("{}, partial", run.status) } else { run.status.clone() };
         let cells = format!("{}/{}", run.done, run.cells);
-        let words = [short, time(run.began_ms, false), cells, status, run.command.clone()];
+        let words =
+            [short_name(run), time(run.began_ms, false), cells, status, run.command.clone()];
         let mut row: Vec<String> = words.iter().map(|word| visible_line(word)).collect();
         row.push(visible_line(&run.title));
         table.push(row);
@@ -123,7 +129,7 @@ fn number(value: f64) -> String {
     }
 }
 
-fn render_mean(mean: &Mean) -> String {
+pub(super) fn render_mean(mean: &Mean) -> String {
     match mean.deviation {
         Some(deviation) => {
             format!("{} ± {} (n {})", number(mean.mean), number(deviation), mean.samples)

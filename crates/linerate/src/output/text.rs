@@ -21,8 +21,9 @@ use super::repeats::render_repeats;
 use super::{Expected, Printer, Style};
 use crate::host::render_host_port;
 pub(crate) use figures::{
-    FIGURE_HEADS, render_cpu_per_unit, render_loss, render_main_figure, render_quantile,
+    FIGURE_HEADS, figures_of, render_cpu_per_unit, render_loss, render_main_figure, render_quantile,
 };
+pub(crate) use latencies::latency_cells;
 use several::SeveralRuns;
 
 /// The columns of a screen of unknown width.

@@ -41,7 +41,9 @@ use linerate_personality::getopt::{Flag, Lexeme, Lexer};
 use serde_json::Value;
 
 use super::stdout;
-use crate::output::{Destination, NdjsonPrinter, Printer, Unwritten, narrate, render_json};
+use crate::output::{
+    Destination, NdjsonPrinter, Printer, Unwritten, narrate, render_json, render_page,
+};
 use crate::signals::{GRACE, unless_stopped};
 use crate::store::{self, Keeper};
 
@@ -126,7 +128,11 @@ impl RunOutput {
             true => path.join(document_name(run)),
             false => path.clone(),
         };
-        let text = render_json(run) + "\n";
+        let is_page = path.extension().is_some_and(|ending| ending == "html");
+        let text = match is_page {
+            true => render_page(vec![run.clone()], &path),
+            false => render_json(run) + "\n",
+        };
         let written = if is_file_or_nothing(&path) {
             write_document(&path, &text)
         } else {

@@ -18,6 +18,8 @@ fn help_of_each_command() {
         "compare",
         "link",
         "proxy",
+        "report",
+        "web",
         "schema",
         "man",
         "completions",

@@ -10,8 +10,10 @@ mod help;
 mod matrix;
 mod matrix_resume;
 mod output_file;
+mod report;
 mod results;
 mod seeds;
+mod web;
 
 #[path = "../ports/quiet.rs"]
 mod quiet;

@@ -18,7 +18,7 @@ use super::{Ended, command, run_in};
 const T0: i64 = 1_700_000_000_000;
 
 /// A store of one run of two cells, with a series each.
-fn keep_matrix(path: &Path) {
+pub(crate) fn keep_matrix(path: &Path) {
     let writer = Writer::open(path).unwrap();
     let iteration = |rate: &str| NewIteration {
         params: vec![NewParam { arg: "rate".into(), value: rate.into(), ..NewParam::default() }],

@@ -8,7 +8,7 @@ use crate::assert_tidy;
 use crate::workspace::{files, metadata};
 
 /// Every arrow between our crates that is allowed.
-const ARROWS: [(&str, &str); 18] = [
+const ARROWS: [(&str, &str); 21] = [
     ("linerate-engine", "linerate-measure"),
     ("linerate-engine", "linerate-system"),
     ("linerate-engine", "linerate-wire"),
@@ -17,11 +17,14 @@ const ARROWS: [(&str, &str); 18] = [
     ("linerate-link", "linerate-system"),
     ("linerate-lab", "linerate-measure"),
     ("linerate-results", "linerate-measure"),
+    ("linerate-report", "linerate-measure"),
+    ("linerate-report", "linerate-wire"),
     ("linerate-personality", "linerate-measure"),
     ("linerate-personality", "linerate-wire"),
     ("linerate", "linerate-engine"),
     ("linerate", "linerate-lab"),
     ("linerate", "linerate-results"),
+    ("linerate", "linerate-report"),
     ("linerate", "linerate-link"),
     ("linerate", "linerate-measure"),
     ("linerate", "linerate-personality"),
@@ -30,7 +33,8 @@ const ARROWS: [(&str, &str); 18] = [
 ];
 
 /// The crates without I/O, clock and threads.
-const PURE: [&str; 3] = ["linerate-measure", "linerate-wire", "linerate-personality"];
+const PURE: [&str; 4] =
+    ["linerate-measure", "linerate-wire", "linerate-personality", "linerate-report"];
 
 /// Crates that a pure crate can have no use for.
 const IMPURE_CRATES: [&str; 9] =

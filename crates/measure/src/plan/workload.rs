@@ -125,6 +125,15 @@ impl Workload {
         }
     }
 
+    /// The directions one by one; request and response count as up.
+    pub fn directions(&self) -> Vec<Direction> {
+        match self.direction() {
+            Some(Direction::Both) => vec![Direction::Up, Direction::Down],
+            Some(direction) => vec![direction],
+            None => vec![Direction::Up],
+        }
+    }
+
     /// What makes a stream a media stream; `None`: the load is another.
     pub fn frames(&self) -> Option<Media> {
         match self.kind {

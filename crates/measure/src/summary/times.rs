@@ -7,7 +7,6 @@ use super::judge::way_of;
 use super::tally::{Lane, lanes};
 use crate::plan::{Direction, Workload};
 use crate::report::EndReport;
-use crate::sample::Role;
 
 /// A receiver's time may be shorter than the sender's by this share: clocks differ, queues burst.
 const SHORTER_BY: f64 = 0.1;
@@ -30,7 +29,7 @@ pub(super) fn judge_span(lane: &Lane, reasons: &mut Vec<String>) {
     if received.bytes == 0 {
         return;
     }
-    let end = receiver_of(lane.direction).name();
+    let end = lane.direction.receiver().name();
     let Some(span_ns) = receiving.span.length_ns().filter(|ns| *ns > 0) else {
         // A client may have received everything of a short load before its own began.
         if lane.direction != Direction::Down {
@@ -58,7 +57,7 @@ pub(super) fn judge_span(lane: &Lane, reasons: &mut Vec<String>) {
             way_of(lane),
             seconds(span_ns),
             seconds(least_ns as u64),
-            sender_of(lane.direction).name(),
+            lane.direction.sender().name(),
         ));
     }
 }
@@ -86,14 +85,6 @@ pub fn judge_server_times(workload: &Workload, server: &EndReport, load_ns: u64)
             })
         })
         .collect()
-}
-
-fn receiver_of(direction: Direction) -> Role {
-    if direction == Direction::Down { Role::Client } else { Role::Server }
-}
-
-fn sender_of(direction: Direction) -> Role {
-    if direction == Direction::Down { Role::Server } else { Role::Client }
 }
 
 /// With as many digits as a short time needs.

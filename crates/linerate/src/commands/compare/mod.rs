@@ -1,7 +1,7 @@
 //! `compare`: two commands in pairs of runs, or two files of stored runs.
 
 mod client;
-mod stored;
+pub(super) mod stored;
 
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use linerate_engine::random_run_id;
 use linerate_measure::comparison::{Asked, ComparedRun, Comparison, Side, draw_order};
 use linerate_measure::run::exit;
 
+use super::report::PageFile;
 use super::{Failure, open_destination};
 use crate::args::CompareArgs;
 use crate::output::{
@@ -29,6 +30,7 @@ pub(super) fn compare(args: &CompareArgs, cancel: &Cancel) -> Result<u8, Failure
     let are_files =
         [&args.a, &args.b].map(|text| Path::new(text).is_file() && Client::of(text).is_err());
     let mut destination = open_destination(args.output.as_deref(), cancel)?;
+    let page = PageFile::open(args.report.as_deref(), cancel)?;
     let comparison = match are_files {
         [true, true] => stored::compare(&asked, cancel)?,
         [false, false] => compare_commands(&asked, args, &mut destination, cancel)?,
@@ -50,6 +52,7 @@ pub(super) fn compare(args: &CompareArgs, cancel: &Cancel) -> Result<u8, Failure
     };
     destination.put(&text)?;
     destination.commit().map_err(Failure::here)?;
+    page.write_comparison(&comparison)?;
     Ok(comparison.status.exit_code)
 }
 

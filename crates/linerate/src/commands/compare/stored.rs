@@ -18,9 +18,13 @@ pub(super) fn compare(asked: &Asked, cancel: &Cancel) -> Result<Comparison, Fail
         let path = path.to_owned();
         await_file(cancel, move || read(&path, side))
     };
-    let (a, b) = (stored(a, Side::A)?, stored(b, Side::B)?);
+    Ok(compare_runs(asked, stored(a, Side::A)?, stored(b, Side::B)?))
+}
+
+/// Compares runs of A and B.
+pub(in crate::commands) fn compare_runs(asked: &Asked, a: StoredRuns, b: StoredRuns) -> Comparison {
     let differing = a.first.zip(b.first).map(|(a, b)| differences(&a, &b)).unwrap_or_default();
-    Ok(Comparison::of_stored(asked, [a.runs, b.runs].concat(), differing))
+    Comparison::of_stored(asked, [a.runs, b.runs].concat(), differing)
 }
 
 fn read(path: &str, side: Side) -> Result<StoredRuns, Failure> {

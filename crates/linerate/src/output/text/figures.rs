@@ -8,16 +8,21 @@ use linerate_measure::{Direction, Run, Summary};
 use super::latencies::render_latencies;
 use super::{Style, render_number};
 
-/// A line for each figure that was measured.
-pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String {
-    let summary = &run.summary;
+/// Names and values of the figures that were measured, but for latencies.
+pub(crate) fn figures_of(summary: &Summary) -> Vec<(String, String)> {
     let mut lines = Lines::default();
     lines.push_transactions(summary);
     lines.push_throughput(run);
     lines.push_datagrams(summary);
     lines.push_frames(summary);
     lines.push_cost(summary);
-    let mut text = lines.render(style);
+    lines.lines
+}
+
+/// A line for each figure that was measured.
+pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String {
+    let summary = &run.summary;
+    let mut text = Lines { lines: figures_of(summary) }.render(style);
     if summary.latency_ns.is_some() {
         text.push('\n');
         text.push_str(&render_latencies(summary, style, columns));

@@ -11,6 +11,25 @@ use crate::output::{Style, Table};
 /// The latency and the parts of it that were measured apart, in lines of at most so many columns where that can be;
 /// then how many observations the missing percentiles take.
 pub(crate) fn render_latencies(summary: &Summary, style: Style, columns: usize) -> String {
+    let parts = parts_of(summary);
+    if parts.is_empty() {
+        return String::new();
+    }
+    let cells = cells_of(&parts, summary.latency_from);
+    let wide = table_of(&cells).render(style);
+    let fits = wide.lines().all(|line| line.chars().count() <= columns);
+    let table = if fits { wide } else { table_of(&transposed(&cells)).render(style) };
+    table + &render_missing(&parts)
+}
+
+/// The table's rows, the head first; empty where no latency was measured.
+pub(crate) fn latency_cells(summary: &Summary) -> Vec<Vec<String>> {
+    let parts = parts_of(summary);
+    if parts.is_empty() { Vec::new() } else { cells_of(&parts, summary.latency_from) }
+}
+
+/// The latency and the parts of it that were measured apart, by name.
+fn parts_of(summary: &Summary) -> Vec<(&'static str, Latency)> {
     let connects = summary.connections_per_s.is_some();
     let whole = match summary.latency_from {
         Some(LatencyFrom::OpenLoop) => "from when it was due",
@@ -23,16 +42,7 @@ pub(crate) fn render_latencies(summary: &Summary, style: Style, columns: usize) 
         (whole, &summary.latency_ns),
         (metric::SERVICE.label, &summary.service_ns),
     ];
-    let parts: Vec<(&str, Latency)> =
-        parts.iter().filter_map(|(name, part)| Some((*name, (**part)?))).collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    let cells = cells_of(&parts, summary.latency_from);
-    let wide = table_of(&cells).render(style);
-    let fits = wide.lines().all(|line| line.chars().count() <= columns);
-    let table = if fits { wide } else { table_of(&transposed(&cells)).render(style) };
-    table + &render_missing(&parts)
+    parts.iter().filter_map(|(name, part)| Some((*name, (**part)?))).collect()
 }
 
 /// A row for each part, its figures in columns; the first row names them.

@@ -1,60 +1,80 @@
-//! A page of HTTP with the metrics of the last runs, for monitoring systems.
+//! Pages over HTTP/1: the metrics of the last runs for monitoring systems, and the pages of a store.
 //!
 //! One thread serves all clients. It has the least priority, so that it takes no processor time from a measurement that
 //! wants it. A client has a few seconds for its request and for the answer, and there are few clients at a time: one that
-//! is slow or never ends keeps nobody out.
+//! is slow or never ends keeps nobody out. There is no TLS, and nothing can be changed.
 
 mod request;
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linerate_results::exposition::{CONTENT_TYPE, Exposition};
-use linerate_results::{Store, StoreError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::start_time::utc_now_ns;
-use request::{Request, Wanted, render_answer};
+use request::{Reading, render_refusal};
+pub(crate) use request::{Request, TEXT, render_answer};
 
 /// Most clients at a time. The one that came first makes room for another.
 const MOST_CLIENTS: usize = 32;
 /// A client has so long for its request and for taking the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The store is read at most so often.
-const LEAST_AGE: Duration = Duration::from_secs(1);
 /// After a failure to accept, such as too many open files, there is a pause.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How often it is looked whether there is something to tell to those that follow.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+/// So many bytes may wait for one that follows.
+const MOST_UNTOLD_BYTES: usize = 64 * 1024;
 /// The priority that takes nothing from others (nice(2)).
 const LEAST_PRIORITY: i32 = 19;
 
-const TEXT: &str = "text/plain; charset=utf-8";
+/// The head of server-sent events (WHATWG HTML, section 9.2).
+const EVENTS_HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+    Connection: close\r\n\r\n";
 
-/// The page, as long as this lives.
+/// What a server has to say.
+pub(crate) trait Site: Send + 'static {
+    /// The answer to a request to read.
+    fn answer(&mut self, request: &Request) -> Answer;
+
+    /// What those that follow are told whenever it changes: a line of text.
+    fn version(&mut self) -> String {
+        String::new()
+    }
+}
+
+/// An answer.
+pub(crate) enum Answer {
+    /// All of it, after which the connection is closed.
+    Whole(Vec<u8>),
+    /// The versions of the site, as server-sent events.
+    Events,
+}
+
+/// A site that is served, as long as this lives.
 #[derive(Debug)]
-pub(crate) struct MetricsServer {
+pub(crate) struct HttpServer {
     address: SocketAddr,
     /// Its end tells the thread to end.
     alive: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl MetricsServer {
-    /// Listens at an address and tells of the runs that a store has. The store need not be there yet.
+impl HttpServer {
+    /// Listens at an address.
     ///
     /// # Errors
     /// Where the address can't be listened at, or this machine has no room for a thread.
-    pub(crate) fn start(address: SocketAddr, store: PathBuf) -> io::Result<Self> {
+    pub(crate) fn start(address: SocketAddr, name: &str, site: impl Site) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (ended, alive) = io::pipe()?;
-        let page = Page { path: store, store: None, exposition: Exposition::new(), last: None };
         let thread = std::thread::Builder::new()
-            .name("metrics".to_owned())
-            .spawn(move || serve(&listener, &ended, page))?;
+            .name(name.to_owned())
+            .spawn(move || serve(&listener, &ended, site))?;
         Ok(Self { address, alive: Some(alive), thread: Some(thread) })
     }
 
@@ -64,7 +84,7 @@ impl MetricsServer {
     }
 }
 
-impl Drop for MetricsServer {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         drop(self.alive.take());
         if let Some(thread) = self.thread.take() {
@@ -78,27 +98,36 @@ impl Drop for MetricsServer {
 struct Client {
     stream: TcpStream,
     until: Instant,
-    request: Request,
+    request: Reading,
     /// What is still to be sent, once the request is whole.
     answer: Option<Vec<u8>>,
+    /// The version that it was told last, where it follows.
+    told: Option<String>,
 }
 
-fn serve(listener: &TcpListener, ended: &PipeReader, mut page: Page) {
+fn serve(listener: &TcpListener, ended: &PipeReader, mut site: impl Site) {
     // Where it can't be lowered, it stays as it is.
     let _as_before = rustix::process::setpriority_process(None, LEAST_PRIORITY);
     let mut clients: Vec<Client> = Vec::new();
     let mut pause_until: Option<Instant> = None;
+    let mut tell_at = Instant::now();
     loop {
         let now = Instant::now();
         let accepts = pause_until.is_none_or(|until| until <= now);
-        let until =
-            clients.iter().map(|client| client.until).chain(pause_until.filter(|_| !accepts)).min();
+        let tells = clients.iter().any(|client| client.told.is_some()).then_some(tell_at);
+        let ends = clients.iter().map(|client| client.until);
+        let until = ends.chain(pause_until.filter(|_| !accepts)).chain(tells).min();
         let Some(ready) = wait(listener, ended, &clients, accepts, until) else { return };
         let now = Instant::now();
         if ready.accepts {
             pause_until = accept(listener, &mut clients, now).err().map(|_| now + PAUSE);
         }
-        clients.retain_mut(|client| now < client.until && client.advance(&mut page));
+        if tells.is_some() && tell_at <= now {
+            tell_at = now + TELL_EVERY;
+            let version = site.version();
+            clients.iter_mut().for_each(|client| client.tell(&version, now));
+        }
+        clients.retain_mut(|client| now < client.until && client.advance(&mut site));
     }
 }
 
@@ -117,7 +146,8 @@ fn wait(
     let listens = if accepts { PollFlags::IN } else { PollFlags::empty() };
     let mut files = vec![PollFd::new(ended, PollFlags::IN), PollFd::new(listener, listens)];
     files.extend(clients.iter().map(|client| {
-        let flags = if client.answer.is_some() { PollFlags::OUT } else { PollFlags::IN };
+        let sends = client.answer.as_ref().is_some_and(|answer| !answer.is_empty());
+        let flags = if sends { PollFlags::OUT } else { PollFlags::IN };
         PollFd::new(&client.stream, flags)
     }));
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -157,8 +187,9 @@ fn accept(listener: &TcpListener, clients: &mut Vec<Client>, now: Instant) -> io
         clients.push(Client {
             stream,
             until: now + PATIENCE,
-            request: Request::default(),
+            request: Reading::default(),
             answer: None,
+            told: None,
         });
     }
     Ok(())
@@ -166,10 +197,17 @@ fn accept(listener: &TcpListener, clients: &mut Vec<Client>, now: Instant) -> io
 
 impl Client {
     /// Does what can be done without waiting. Whether the connection is still needed.
-    fn advance(&mut self, page: &mut Page) -> bool {
-        if self.answer.is_none() && !self.receive(page) {
-            return false;
-        }
+    fn advance(&mut self, site: &mut impl Site) -> bool {
+        let is_open = match (&self.answer, &self.told) {
+            (None, _) => self.receive(site),
+            (Some(_), Some(_)) => self.is_followed(),
+            (Some(_), None) => true,
+        };
+        is_open && self.send()
+    }
+
+    /// Sends what is to be sent. Whether the connection is still needed.
+    fn send(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         while !answer.is_empty() {
             match self.stream.write(answer) {
@@ -179,11 +217,33 @@ impl Client {
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
         }
-        false
+        self.told.is_some()
+    }
+
+    /// Tells one that follows of a version, where it is new to it. A connection that takes nothing for some seconds is
+    /// given up.
+    fn tell(&mut self, version: &str, now: Instant) {
+        let (Some(told), Some(answer)) = (&mut self.told, &mut self.answer) else { return };
+        if answer.is_empty() {
+            self.until = now + PATIENCE;
+        }
+        if told != version && answer.len() < MOST_UNTOLD_BYTES {
+            version.clone_into(told);
+            answer.extend(format!("data: {version}\n\n").into_bytes());
+        }
+    }
+
+    /// Whether one that follows is still there. What it sends is not read.
+    fn is_followed(&mut self) -> bool {
+        let mut bytes = [0; 256];
+        match self.stream.read(&mut bytes) {
+            Ok(count) => count > 0,
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
     }
 
     /// Reads what has come. Whether the connection is still needed.
-    fn receive(&mut self, page: &mut Page) -> bool {
+    fn receive(&mut self, site: &mut impl Site) -> bool {
         let mut bytes = [0; 2048];
         loop {
             let count = match self.stream.read(&mut bytes) {
@@ -192,67 +252,19 @@ impl Client {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             };
-            if let Some(wanted) = self.request.handle_bytes(bytes.get(..count).unwrap_or_default())
-            {
-                self.answer = Some(page.answer(wanted));
-                return true;
-            }
-        }
-    }
-}
-
-/// What is served.
-struct Page {
-    path: PathBuf,
-    store: Option<Store>,
-    exposition: Exposition,
-    /// The last text or failure, and when it was made.
-    last: Option<(Instant, Result<String, String>)>,
-}
-
-impl Page {
-    fn answer(&mut self, wanted: Wanted) -> Vec<u8> {
-        let failure = |status: &str, text: &str| render_answer(status, TEXT, text, false);
-        match wanted {
-            Wanted::Page | Wanted::Head => match self.text() {
-                Ok(text) => render_answer("200 OK", CONTENT_TYPE, text, wanted == Wanted::Head),
-                Err(why) => failure("503 Service Unavailable", &format!("{why}\n")),
-            },
-            Wanted::Unknown => failure("404 Not Found", "the metrics are at /metrics\n"),
-            Wanted::Method => failure("405 Method Not Allowed", "this page can only be read\n"),
-            Wanted::Nonsense => failure("400 Bad Request", "this is no request of HTTP/1\n"),
-            Wanted::TooLong => {
-                failure("431 Request Header Fields Too Large", "the request is too long\n")
-            }
-        }
-    }
-
-    /// The text, made anew where it is older than a second.
-    fn text(&mut self) -> Result<&str, &str> {
-        let is_fresh = self.last.as_ref().is_some_and(|(made, _)| made.elapsed() < LEAST_AGE);
-        if !is_fresh {
-            let made = self.render().map_err(|error| error.to_string());
-            if made.is_err() {
-                // The file may be another one by the next time.
-                self.store = None;
-            }
-            self.last = Some((Instant::now(), made));
-        }
-        match &self.last {
-            Some((_, Ok(text))) => Ok(text),
-            Some((_, Err(why))) => Err(why),
-            None => Err("nothing was read"),
-        }
-    }
-
-    fn render(&mut self) -> Result<String, StoreError> {
-        if self.store.is_none() && self.path.exists() {
-            self.store = Some(Store::open_to_read(&self.path)?);
-        }
-        let now_ms = utc_now_ns() / 1_000_000;
-        match &self.store {
-            Some(store) => self.exposition.render(store, now_ms),
-            None => Ok(self.exposition.render_known(now_ms)),
+            let Some(request) = self.request.handle_bytes(bytes.get(..count).unwrap_or_default())
+            else {
+                continue;
+            };
+            self.answer = Some(match request.map(|request| site.answer(&request)) {
+                Ok(Answer::Whole(answer)) => answer,
+                Ok(Answer::Events) => {
+                    self.told = Some(String::new());
+                    EVENTS_HEAD.to_vec()
+                }
+                Err(refusal) => render_refusal(refusal),
+            });
+            return true;
         }
     }
 }

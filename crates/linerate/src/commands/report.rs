@@ -1,0 +1,242 @@
+//! `report`: pages of runs and comparisons.
+
+use std::path::{Path, PathBuf};
+
+use linerate_engine::event::Cancel;
+use linerate_measure::Run;
+use linerate_measure::comparison::Comparison;
+use linerate_measure::run::exit;
+use linerate_report::{MatrixPage, Page, Source, extract, render_matrix};
+use linerate_results::query::SeriesQuery;
+use linerate_results::read::RunDetails;
+use linerate_results::{Store, StoreError};
+use serde_json::json;
+
+use super::results::{run_json, split_metric, values_of};
+use super::{Failure, await_file, open_destination, run::read};
+use crate::args::ReportArgs;
+use crate::output::{
+    Course, Destination, Document, file_name, matrix_page, render_json, render_page,
+};
+use crate::store;
+
+/// The longest file. A document of 10,000 flows with samples is shorter.
+const TEXT_BYTES: u64 = 1 << 30;
+/// The most runs of one page.
+const MOST_RUNS: usize = 256;
+/// Windows of the small pictures of a matrix.
+const COURSE_WINDOWS: u32 = 60;
+
+/// A document and where it is from.
+pub(super) struct Found {
+    /// What the page calls its text.
+    name: String,
+    text: String,
+    shown: Shown,
+}
+
+impl Found {
+    /// Its page, for a file of this name.
+    pub(super) fn page(&self, file: &str) -> Page {
+        match &self.shown {
+            Shown::Document(document) => document.page(file),
+            Shown::Matrix(matrix) => render_matrix(matrix),
+        }
+    }
+
+    /// Its text.
+    pub(super) fn source(&self) -> Source<'_> {
+        Source { name: &self.name, text: &self.text }
+    }
+
+    /// The runs that it is; `None` of a comparison or a matrix.
+    pub(super) fn into_runs(self) -> Option<Vec<Run>> {
+        match self.shown {
+            Shown::Document(Document::Run(run)) => Some(vec![*run]),
+            Shown::Document(Document::Runs(runs)) => Some(runs),
+            Shown::Document(Document::Comparison(_)) | Shown::Matrix(_) => None,
+        }
+    }
+}
+
+/// What a page shows.
+enum Shown {
+    Document(Document),
+    Matrix(Box<MatrixPage>),
+}
+
+/// Writes a page, or a part of it.
+pub(super) fn write_page(args: &ReportArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    let (source, flag) = (args.source.clone(), args.store.clone());
+    let found = await_file(cancel, move || find(&source, flag.as_deref()))?;
+    let mut destination = open_destination(args.output.as_deref(), cancel)?;
+    let text = match args {
+        ReportArgs { extract: true, .. } => found.text,
+        ReportArgs { plan: true, .. } => plans_of(found)?,
+        _ => {
+            let file = args.output.as_deref().map(file_name);
+            let page = found.page(&file.unwrap_or_else(|| "PAGE.html".to_owned()));
+            page.render(Some(found.source()), &[])
+        }
+    };
+    destination.put(&text)?;
+    destination.commit().map_err(Failure::here)?;
+    Ok(exit::VALID)
+}
+
+/// The document that a word means: a file where there is one, else a run of the store.
+fn find(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
+    if source == "-" || Path::new(source).exists() {
+        let (text, name) = read(Path::new(source), TEXT_BYTES).map_err(Failure::here)?;
+        return of_file(text, &name);
+    }
+    let path = store::place(flag).map_err(Failure::here)?;
+    if !path.exists() {
+        return Err(Failure::usage(format!(
+            "there is no file '{source}' and no store {}: name a file as --json prints it, or a store with --store",
+            path.display()
+        )));
+    }
+    of_store(&Store::open_to_read(&path)?, source).map_err(Failure::from)
+}
+
+/// The document of a file, which may be a page.
+fn of_file(text: String, name: &str) -> Result<Found, Failure> {
+    let is_page = text.trim_start().starts_with('<');
+    let text = match is_page {
+        true => extract(&text).map_err(|error| Failure::usage(format!("{name} {error}")))?,
+        false => text,
+    };
+    let document = read_document(&text).ok_or_else(|| {
+        Failure::usage(format!(
+            "{name} holds no run and no comparison: give a file as `linerate stream --json` or \
+             `linerate compare --json` prints it"
+        ))
+    })?;
+    let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = format!("{}.json", stem.unwrap_or_else(|| "run".to_owned()));
+    Ok(Found { name, text, shown: Shown::Document(document) })
+}
+
+/// Reads a document; `None` where it is none, or has too many runs.
+fn read_document(text: &str) -> Option<Document> {
+    let document = serde_json::from_str(text).ok()?;
+    match &document {
+        Document::Runs(runs) if runs.is_empty() || runs.len() > MOST_RUNS => None,
+        _ => Some(document),
+    }
+}
+
+/// The document of a run that was kept: its own where it has one cell, else what the store has of its matrix.
+pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
+    let row = store.find(word)?;
+    let name = format!("{}.json", row.run);
+    let details = store.details(row.id)?;
+    if row.cells == 1 {
+        let mut last = None;
+        store.each_document(row.id, |document| {
+            if document.kind == Run::SCHEMA {
+                last = Some(document.body);
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        if let Some(text) = last
+            && let Some(document) = read_document(&text)
+        {
+            return Ok(Found { name, text, shown: Shown::Document(document) });
+        }
+    }
+    let values = values_of(store, &details)?;
+    let courses = courses_of(store, &details)?;
+    let page = matrix_page(&details, &values, &courses);
+    let text = render_json(&run_json(store, &details, &values)?) + "\n";
+    Ok(Found { name, text, shown: Shown::Matrix(Box::new(page)) })
+}
+
+/// The course of the first done sample of each iteration.
+fn courses_of(store: &Store, details: &RunDetails) -> Result<Vec<Course>, StoreError> {
+    let mut courses = Vec::new();
+    for iteration in &details.iterations {
+        let period = iteration.samples.iter().find_map(|sample| sample.period.as_ref());
+        let (Some(period), Some((source, metric))) =
+            (period, split_metric(&iteration.primary_metric))
+        else {
+            courses.push(Course::default());
+            continue;
+        };
+        let mut query = SeriesQuery::new(details.row.id, source, metric);
+        query.period = Some(period.uuid.clone());
+        query.resolution = COURSE_WINDOWS;
+        courses.push(match store.query(&query) {
+            Ok(answer) => {
+                let windows = answer.groups.first().map(|group| group.windows.as_slice());
+                let values = windows.unwrap_or_default().iter();
+                let values = values.map(|window| window.value.filter(|_| window.coverage > 0.0));
+                Course { values: values.collect(), unit: answer.unit }
+            }
+            // A sample may have failed before it measured what others have.
+            Err(StoreError::NotFound(_)) => Course::default(),
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(courses)
+}
+
+/// The plans of a document, as `linerate run` reads them. A start is left out: it has passed.
+fn plans_of(found: Found) -> Result<String, Failure> {
+    let runs = found.into_runs().ok_or_else(|| {
+        Failure::usage(
+            "--plan is for runs: a comparison's page has its command, a matrix is measured from its own plan",
+        )
+    })?;
+    let plans: Vec<_> = runs
+        .into_iter()
+        .map(|run| {
+            let mut plan = run.plan.clone();
+            plan.start_at_utc_ns = None;
+            json!({ "plan": plan })
+        })
+        .collect();
+    Ok(match &plans[..] {
+        [plan] => render_json(plan) + "\n",
+        plans => render_json(&plans) + "\n",
+    })
+}
+
+/// The page that a measuring command writes beside its result, where it is asked for one.
+pub(super) struct PageFile {
+    asked: Option<(PathBuf, Destination)>,
+    runs: Vec<Run>,
+}
+
+impl PageFile {
+    /// Opens the file before anything is measured.
+    pub(super) fn open(path: Option<&Path>, cancel: &Cancel) -> Result<Self, Failure> {
+        let destination = path.map(|path| open_destination(Some(path), cancel)).transpose()?;
+        Ok(Self { asked: path.map(Path::to_owned).zip(destination), runs: Vec::new() })
+    }
+
+    /// Takes a run.
+    pub(super) fn push(&mut self, run: &Run) {
+        if self.asked.is_some() {
+            self.runs.push(run.clone());
+        }
+    }
+
+    /// Writes the page of all runs.
+    pub(super) fn write(mut self) -> Result<(), Failure> {
+        let runs = std::mem::take(&mut self.runs);
+        self.put(|path| render_page(runs, path))
+    }
+
+    /// Writes the page of a comparison.
+    pub(super) fn write_comparison(self, comparison: &Comparison) -> Result<(), Failure> {
+        self.put(|path| Document::Comparison(Box::new(comparison.clone())).render(path))
+    }
+
+    fn put(self, render: impl FnOnce(&Path) -> String) -> Result<(), Failure> {
+        let Some((path, mut destination)) = self.asked else { return Ok(()) };
+        destination.put(&render(&path))?;
+        destination.commit().map_err(Failure::here)
+    }
+}

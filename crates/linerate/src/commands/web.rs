@@ -1,0 +1,214 @@
+//! `web`: the pages of a store, for a browser on this machine.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use linerate_engine::event::Cancel;
+use linerate_measure::comparison::{Asked, Side, StoredRuns};
+use linerate_measure::run::exit;
+use linerate_report::{Page, Source, render_list};
+use linerate_results::read::RunRow;
+use linerate_results::{Store, StoreError};
+
+use super::compare::stored::compare_runs;
+use super::report::of_store;
+use super::{Failure, print};
+use crate::args::WebArgs;
+use crate::http::{Answer, HttpServer, Request, Site, TEXT, render_answer};
+use crate::output::{Document, listed_run, render_json};
+use crate::store;
+
+const HTML: &str = "text/html; charset=utf-8";
+/// Where the site tells of changes.
+const EVENTS: &str = "/events";
+/// The most runs of the list; the others are found by their names.
+const MOST_RUNS: usize = 2000;
+/// How often it is looked whether a signal has come.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Serves the pages until a signal comes.
+pub(super) fn serve_store(args: &WebArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    let path = store::place(args.store.as_deref()).map_err(Failure::here)?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+    let server = HttpServer::start(address, "web", StoreSite { path: path.clone() });
+    let server = server.map_err(|error| {
+        Failure::here(format!(
+            "--port {}: {address} can't be listened at ({error}): name another port, or 0 for a free one",
+            args.port
+        ))
+    })?;
+    print(&format!("http://{}/ has the runs of {}\n", server.address(), path.display()))?;
+    while !cancel.requested() {
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(exit::VALID)
+}
+
+/// The pages of a store, which need not be there yet.
+struct StoreSite {
+    path: PathBuf,
+}
+
+/// Why a request has no page.
+enum Missing {
+    /// There is nothing of this name.
+    Unknown(String),
+    /// The store can't be read.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Missing {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(why) => Self::Unknown(why),
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl Site for StoreSite {
+    fn answer(&mut self, request: &Request) -> Answer {
+        let refuse = |status: &str, why: &str| {
+            Answer::Whole(render_answer(status, TEXT, &format!("{why}\n"), request.head_only))
+        };
+        if !is_this_machine(&request.host) {
+            return refuse(
+                "421 Misdirected Request",
+                "these pages are for browsers on this machine: http://127.0.0.1 and the port",
+            );
+        }
+        if request.path == EVENTS {
+            return Answer::Events;
+        }
+        match self.page(request) {
+            Ok(html) => Answer::Whole(render_answer("200 OK", HTML, &html, request.head_only)),
+            Err(Missing::Unknown(why)) => refuse("404 Not Found", &why),
+            Err(Missing::Store(error)) => refuse("503 Service Unavailable", &error.to_string()),
+        }
+    }
+
+    fn version(&mut self) -> String {
+        self.runs().map(|runs| version_of(&runs)).unwrap_or_default()
+    }
+}
+
+impl StoreSite {
+    fn open(&self) -> Result<Store, StoreError> {
+        Store::open_to_read(&self.path)
+    }
+
+    fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
+        if self.path.exists() { self.open()?.runs() } else { Ok(Vec::new()) }
+    }
+
+    fn page(&self, request: &Request) -> Result<String, Missing> {
+        if request.path == "/" {
+            return Ok(self.list()?);
+        }
+        if request.path == "/compare" {
+            return self.comparison(&request.query);
+        }
+        let Some(name) = request.path.strip_prefix("/run/") else {
+            return Err(Missing::Unknown("the runs are at /".to_owned()));
+        };
+        let runs = self.runs()?;
+        let found = of_store(&self.open()?, name)?;
+        let file = format!("{name}.html");
+        let page = Page { live: live_of(&runs, name), ..found.page(&file) };
+        Ok(page.render(Some(found.source()), &links()))
+    }
+
+    /// All runs.
+    fn list(&self) -> Result<String, StoreError> {
+        let runs = self.runs()?;
+        let listed = runs.iter().enumerate().take(MOST_RUNS).map(|(place, run)| {
+            let alike = |other: &&RunRow| {
+                run.cells == 1
+                    && other.cells == 1
+                    && (&other.command, &other.title) == (&run.command, &run.title)
+                    && other.run.ends_with(".server") == run.run.ends_with(".server")
+            };
+            listed_run(run, runs.iter().skip(place + 1).find(alike))
+        });
+        let mut page = render_list("Runs", &listed.collect::<Vec<_>>());
+        page.live = Some((EVENTS.to_owned(), version_of(&runs)));
+        Ok(page.render(None, &links()))
+    }
+
+    /// Two runs beside each other: `a=RUN&b=RUN`.
+    fn comparison(&self, query: &str) -> Result<String, Missing> {
+        let named = |name: &str| {
+            let field = query.split('&').filter_map(|field| field.split_once('='));
+            let found = field.filter(|(field, _)| *field == name).map(|(_, run)| run).next();
+            found.ok_or_else(|| Missing::Unknown("a comparison is /compare?a=RUN&b=RUN".to_owned()))
+        };
+        let (a, b) = (named("a")?, named("b")?);
+        let store = self.open()?;
+        let [of_a, of_b] = [(a, Side::A), (b, Side::B)].map(|(name, side)| {
+            let found = of_store(&store, name)?;
+            StoredRuns::parse(found.source().text, side).map_err(|_| {
+                let other = "`linerate results diff` compares such runs";
+                Missing::Unknown(format!("the run {name} has several cells: {other}"))
+            })
+        });
+        let asked = Asked { commands: [a.to_owned(), b.to_owned()], conditions: Vec::new() };
+        let comparison = compare_runs(&asked, of_a?, of_b?);
+        let text = render_json(&comparison) + "\n";
+        let source = Source { name: "comparison.json", text: &text };
+        let page = Document::Comparison(Box::new(comparison)).page("PAGE.html");
+        Ok(page.render(Some(source), &links()))
+    }
+}
+
+/// The links that stand above every page.
+fn links() -> [(&'static str, String); 1] {
+    [("all runs", "/".to_owned())]
+}
+
+/// Whether a client takes the server for this machine. A name of another may lead here as well, by a page that wants to
+/// read what only this machine may.
+fn is_this_machine(host: &str) -> bool {
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name);
+    ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// What changes with the runs.
+fn version_of(runs: &[RunRow]) -> String {
+    let done: u64 = runs.iter().map(|run| u64::from(run.done)).sum();
+    let ended = runs.iter().filter(|run| run.ended_ms.is_some()).count();
+    let newest = runs.first().map_or("", |run| run.run.as_str());
+    format!("{}-{done}-{ended}-{newest}", runs.len())
+}
+
+/// The page of a run that goes on follows the store.
+fn live_of(runs: &[RunRow], name: &str) -> Option<(String, String)> {
+    let run = runs.iter().find(|run| run.run == name)?;
+    run.ended_ms.is_none().then(|| (EVENTS.to_owned(), version_of(runs)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for host in ["127.0.0.1:5251", "127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:80", "[::1]"]
+        {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in [
+            "",
+            "example.org",
+            "127.0.0.1.example.org",
+            "example.org:127",
+            "localhost:x",
+            "::1",
+            "[::1",
+        ] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Pages of documents. What they say is what the text printers have.
+
+use std::path::Path;
+
+use linerate_measure::comparison::{Comparison, median};
+use linerate_measure::{Dialect, Run};
+use linerate_report::{
+    ComparisonText, ListedRun, Mark, MatrixPage, MatrixRow, Page, RunText, Source,
+    render_comparison, render_run, render_runs,
+};
+use linerate_results::compare::Mean;
+use linerate_results::read::{IterationRow, RunDetails, RunRow};
+use serde::Deserialize;
+
+use super::comparison::{render_estimate, render_origin};
+use super::ends::rows_of_ends;
+use super::json::render_json;
+use super::results::{render_mean, short_name, time};
+use super::text::{figures_of, latency_cells, name_of, render_title};
+
+/// A document that has a page.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Document {
+    /// A run.
+    Run(Box<Run>),
+    /// A comparison.
+    Comparison(Box<Comparison>),
+    /// Several runs.
+    Runs(Vec<Run>),
+}
+
+impl Document {
+    /// Its whole page with itself in it, for a file at this path.
+    pub(crate) fn render(&self, path: &Path) -> String {
+        let text = match self {
+            Self::Run(run) => render_json(run),
+            Self::Comparison(comparison) => render_json(comparison),
+            Self::Runs(runs) => render_json(runs),
+        };
+        let file = file_name(path);
+        let name = Path::new(&file).with_extension("json");
+        let source = Source { name: &name.to_string_lossy(), text: &format!("{text}\n") };
+        self.page(&file).render(Some(source), &[])
+    }
+
+    /// Its page, which goes to a file of this name.
+    pub(crate) fn page(&self, file: &str) -> Page {
+        match self {
+            Self::Run(run) => render_run(run, &run_text(run, file)),
+            Self::Comparison(comparison) => {
+                render_comparison(comparison, &comparison_text(comparison))
+            }
+            Self::Runs(runs) => {
+                let texts: Vec<_> = runs.iter().map(|run| (run, run_text(run, file))).collect();
+                render_runs(&format!("{} runs", runs.len()), &texts)
+            }
+        }
+    }
+}
+
+/// The whole page of runs that have just been made, with their documents in it, for a file at this path.
+pub(crate) fn render_page(mut runs: Vec<Run>, path: &Path) -> String {
+    match runs.pop() {
+        Some(run) if runs.is_empty() => Document::Run(Box::new(run)).render(path),
+        last => {
+            runs.extend(last);
+            Document::Runs(runs).render(path)
+        }
+    }
+}
+
+/// The name of a page's file, without folders that only one machine has.
+pub(crate) fn file_name(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "PAGE.html".to_owned())
+}
+
+/// A run in words. `page` is the name of the file that the page goes to.
+fn run_text(run: &Run, page: &str) -> RunText {
+    let began = run.environment.started_utc_ns.map(|utc_ns| {
+        let began = time(utc_ns / 1_000_000, true);
+        format!("began {began} UTC by the {}'s clock", name_of(run.written_by))
+    });
+    RunText {
+        title: render_title(&run.plan).replace('\n', ": "),
+        began: began.unwrap_or_else(|| "began at an unknown time".to_owned()),
+        figures: figures_of(&run.summary),
+        latencies: latency_cells(&run.summary),
+        ends: rows_of_ends(run, true),
+        repeat: vec![repeat_of(run, page)],
+    }
+}
+
+/// The command line that measures the same again.
+fn repeat_of(run: &Run, page: &str) -> String {
+    let asked = run.options.as_ref().map(|options| options.command_line.as_slice());
+    match asked {
+        Some(words @ [_, ..]) if run.dialect != Dialect::Native => {
+            let quoted = shlex::try_join(words.iter().map(String::as_str));
+            quoted.unwrap_or_else(|_| words.join(" "))
+        }
+        _ => format!("linerate report {} --plan | linerate run -", quoted(page)),
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
+}
+
+/// A comparison in words.
+fn comparison_text(comparison: &Comparison) -> ComparisonText {
+    let [a, b] = comparison.commands.each_ref().map(|command| quoted(command));
+    let seed =
+        comparison.seed.map(|seed| format!(" --pairs {} --seed {seed}", comparison.pairs_asked));
+    ComparisonText {
+        origin: render_origin(comparison),
+        figures: comparison.metrics.iter().map(render_estimate).collect(),
+        repeat: vec![format!("linerate compare {a} {b}{}", seed.unwrap_or_default())],
+    }
+}
+
+/// A run of a list, and an earlier one that it can be compared with.
+pub(crate) fn listed_run(run: &RunRow, earlier: Option<&RunRow>) -> ListedRun {
+    let partial = if run.partial { ", partial" } else { "" };
+    ListedRun {
+        name: short_name(run),
+        link: format!("/run/{}", run.run),
+        began: time(run.began_ms, false),
+        command: run.command.clone(),
+        title: run.title.clone(),
+        cells: format!("{}/{}", run.done, run.cells),
+        mark: match run.status.as_str() {
+            "complete" if !run.partial => Mark::Good,
+            "failed" => Mark::Bad,
+            _ => Mark::Doubt,
+        },
+        status: format!("{}{partial}", run.status),
+        compare: earlier.map(|earlier| format!("/compare?a={}&b={}", earlier.run, run.run)),
+    }
+}
+
+/// The course of an iteration's first sample, and the unit of its values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Course {
+    /// A value for each window of time.
+    pub(crate) values: Vec<Option<f64>>,
+    /// The unit.
+    pub(crate) unit: String,
+}
+
+/// A stored run of several cells in words: with the values of its samples and the course of each iteration.
+pub(crate) fn matrix_page(
+    details: &RunDetails,
+    values: &[Vec<Option<f64>>],
+    courses: &[Course],
+) -> MatrixPage {
+    let row = &details.row;
+    let mut parameters: Vec<String> = Vec::new();
+    for param in details.iterations.iter().flat_map(|iteration| &iteration.params) {
+        if !parameters.contains(&param.arg) {
+            parameters.push(param.arg.clone());
+        }
+    }
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let partial = if row.partial { ", partial" } else { "" };
+    let mut facts = vec![
+        fact("run", row.run.clone()),
+        fact("began", format!("{} UTC", time(row.began_ms, true))),
+        fact(
+            "status",
+            format!("{}{partial}, {} of {} cells done", row.status, row.done, row.cells),
+        ),
+        fact("command", format!("{} ({})", row.command, row.version)),
+    ];
+    facts.extend(details.tags.iter().map(|(name, value)| fact(name, value.clone())));
+    let hosts: Vec<&str> = details.hosts.iter().map(|host| host.name.as_str()).collect();
+    facts.push(fact("hosts", hosts.join(", ")));
+    let rows = details.iterations.iter().zip(values).zip(courses);
+    let rows =
+        rows.map(|((iteration, values), course)| row_of(iteration, &parameters, values, course));
+    let on_cell = |position: Option<u32>| {
+        position.map(|position| format!("cell {position}: ")).unwrap_or_default()
+    };
+    MatrixPage {
+        title: if row.title.is_empty() { format!("run {}", row.run) } else { row.title.clone() },
+        facts,
+        rows: rows.collect(),
+        parameters,
+        notes: details
+            .notes
+            .iter()
+            .map(|(position, note)| format!("{}{note}", on_cell(*position)))
+            .collect(),
+        repeat: Vec::new(),
+    }
+}
+
+fn row_of(
+    iteration: &IterationRow,
+    parameters: &[String],
+    values: &[Option<f64>],
+    course: &Course,
+) -> MatrixRow {
+    let known: Vec<f64> = values.iter().copied().flatten().collect();
+    let count = |status: &str| iteration.samples.iter().filter(|one| one.status == status).count();
+    let (done, failed, all) = (count("done"), count("failed"), iteration.samples.len());
+    let mark = match iteration.status.as_str() {
+        "pass" => Mark::Good,
+        "fail" => Mark::Bad,
+        "" if failed > 0 => Mark::Bad,
+        "" if done == all => Mark::Good,
+        _ => Mark::Doubt,
+    };
+    let verdict = match iteration.status.as_str() {
+        "" => String::new(),
+        status => format!("{status}, "),
+    };
+    let value_of = |name: &String| {
+        let of_name = iteration.params.iter().filter(|param| param.arg == *name);
+        of_name.map(|param| param.value.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mean = Mean::of(&known).map(|mean| format!("{} {}", render_mean(&mean), course.unit));
+    MatrixRow {
+        parameters: parameters.iter().map(value_of).collect(),
+        metric: iteration.primary_metric.clone(),
+        value: median(&known),
+        value_text: mean.unwrap_or_else(|| "-".to_owned()),
+        more_is_better: match course.unit.as_str() {
+            "ns" | "us" | "ms" | "s" => Some(false),
+            unit if unit.ends_with("/s") => Some(true),
+            _ => None,
+        },
+        mark,
+        status: format!("{verdict}{done} of {all} done"),
+        course: course.values.clone(),
+    }
+}

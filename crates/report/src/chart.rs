@@ -1,0 +1,374 @@
+//! Panels below each other over one time axis.
+//!
+//! Lines are drawn in a field of 1000 by 100 that the page stretches; labels are text of the page beside it. So labels
+//! keep their size on a narrow screen. A panel of many points has the least and greatest value of each column.
+
+use crate::html::Html;
+use crate::quantity::{Quantity, axis, step};
+
+/// A value that holds for a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) value: f64,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Solid,
+    Dashed,
+    Bars,
+}
+
+/// A line of a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    /// Its colour, 0 to 3.
+    pub(crate) colour: usize,
+    pub(crate) look: Look,
+    pub(crate) points: Vec<Point>,
+}
+
+/// A panel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Panel {
+    pub(crate) title: &'static str,
+    pub(crate) quantity: Quantity,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// The axis that panels share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TimeAxis {
+    /// Where it ends.
+    pub(crate) end_ns: u64,
+    /// Where the warm-up ends, where there is one.
+    pub(crate) warm_up_ns: u64,
+    /// Moments at which something is to be seen.
+    pub(crate) marks_ns: Vec<u64>,
+}
+
+/// Columns of a field: what a screen has for it, about.
+const COLUMNS: f64 = 1000.0;
+/// Up to so many points are drawn as steps, as long as each held.
+const MOST_STEPS: usize = 150;
+/// From so many points on a column has its least and greatest value.
+const MOST_POINTS: usize = 2000;
+
+const COLOURS: [&str; 4] = ["c0", "c1", "c2", "c3"];
+
+impl Look {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Solid => "",
+            Self::Dashed => "dash ",
+            Self::Bars => "bars ",
+        }
+    }
+}
+
+impl Line {
+    fn push_class(&self, html: &mut Html) {
+        html.markup(self.look.class()).markup(colour(self.colour));
+    }
+}
+
+/// The class of a colour.
+pub(crate) fn colour(place: usize) -> &'static str {
+    COLOURS.get(place % COLOURS.len()).copied().unwrap_or("c0")
+}
+
+impl TimeAxis {
+    fn x(&self, at_ns: u64) -> f64 {
+        at_ns.min(self.end_ns) as f64 / self.end_ns.max(1) as f64 * COLUMNS
+    }
+}
+
+/// All panels and the axis below them. Panels without a value are left out.
+pub(crate) fn render_panels(time: &TimeAxis, panels: &[Panel]) -> Html {
+    let mut html = Html::new();
+    let has_values = |panel: &&Panel| panel.lines.iter().any(|line| !line.points.is_empty());
+    let shown: Vec<&Panel> = panels.iter().filter(has_values).collect();
+    if shown.is_empty() {
+        return html;
+    }
+    html.markup("<div class=\"time\">\n");
+    for panel in shown {
+        html.html(&render_panel(time, panel));
+    }
+    html.markup("<div class=\"axis\">");
+    let end_s = time.end_ns as f64 / 1e9;
+    let step_s = step(end_s, 8.0);
+    let mut number = 0.0;
+    while number * step_s <= end_s && number < 20.0 {
+        let at_s = number * step_s;
+        html.markup("<i style=\"left:")
+            .number(at_s / end_s * 100.0)
+            .markup("%\">")
+            .text(&Quantity::Duration.render(at_s * 1e9))
+            .markup("</i>");
+        number += 1.0;
+    }
+    html.markup("</div>\n</div>\n");
+    html
+}
+
+fn render_panel(time: &TimeAxis, panel: &Panel) -> Html {
+    let values = panel.lines.iter().flat_map(|line| &line.points).map(|point| point.value);
+    let (high, marks) = axis(values.fold(0.0, f64::max));
+    let mut html = Html::new();
+    html.markup("<section class=\"panel\" data-high=\"")
+        .text(&high.to_string())
+        .markup("\" data-unit=\"")
+        .markup(panel.quantity.name())
+        .markup("\"><header><h3>")
+        .markup(panel.title)
+        .markup("</h3><ul class=\"key\">");
+    for line in &panel.lines {
+        html.markup("<li class=\"");
+        line.push_class(&mut html);
+        html.markup("\">").markup(line.name).markup("</li>");
+    }
+    html.markup("</ul></header><div class=\"plot\">");
+    open_field(&mut html, panel.title);
+    if time.warm_up_ns > 0 {
+        html.markup("<rect class=\"warm\" width=\"")
+            .number(time.x(time.warm_up_ns))
+            .markup("\" height=\"100\"/>");
+    }
+    push_marks(&mut html, &marks, high);
+    if !time.marks_ns.is_empty() {
+        html.markup("<path class=\"alert\" d=\"");
+        for mark_ns in &time.marks_ns {
+            html.markup("M").number(time.x(*mark_ns)).markup(" 0v100");
+        }
+        html.markup("\"/>");
+    }
+    for line in &panel.lines {
+        html.markup("<g class=\"");
+        line.push_class(&mut html);
+        html.markup("\">").html(&render_line(time, line, high)).markup("</g>");
+    }
+    html.markup("</svg>");
+    push_labels(&mut html, &marks, high, panel.quantity);
+    html.markup("</div></section>\n");
+    html
+}
+
+/// The beginning of a field of 1000 by 100 that is stretched to its place.
+pub(crate) fn open_field(html: &mut Html, title: &'static str) {
+    html.markup(
+        "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"",
+    )
+    .markup(title)
+    .markup("\">");
+}
+
+/// Lines across the field.
+fn push_marks(html: &mut Html, marks: &[f64], high: f64) {
+    html.markup("<path class=\"mark\" d=\"");
+    for mark in marks {
+        html.markup("M0 ").number(100.0 - mark / high * 100.0).markup("h1000");
+    }
+    html.markup("\"/>");
+}
+
+/// What stands beside these lines.
+fn push_labels(html: &mut Html, marks: &[f64], high: f64, quantity: Quantity) {
+    for mark in marks {
+        html.markup("<i style=\"bottom:")
+            .number(mark / high * 100.0)
+            .markup("%\">")
+            .text(&quantity.render(*mark))
+            .markup("</i>");
+    }
+}
+
+/// A line in pieces: a gap in the data is one in the picture.
+fn render_line(time: &TimeAxis, line: &Line, high: f64) -> Html {
+    let mut html = Html::new();
+    let y = |value: f64| 100.0 - (value / high).clamp(0.0, 1.0) * 100.0;
+    let has_gap = |before: &Point, next: &Point| {
+        let length = before.to_ns.saturating_sub(before.from_ns);
+        next.from_ns > before.to_ns.saturating_add(length / 2)
+    };
+    let is_dense = line.points.len() > MOST_POINTS;
+    for piece in line.points.chunk_by(|before, next| !has_gap(before, next)) {
+        let mut corners: Vec<(f64, f64)> = Vec::new();
+        for point in piece {
+            let (from, to) = (time.x(point.from_ns), time.x(point.to_ns));
+            match line.look {
+                Look::Solid | Look::Dashed if line.points.len() > MOST_STEPS => {
+                    corners.push(((from + to) / 2.0, y(point.value)));
+                }
+                _ => corners.extend([(from, y(point.value)), (to, y(point.value))]),
+            }
+        }
+        if is_dense {
+            corners = thinned(&corners);
+        }
+        if let (Look::Bars, Some(first), Some(last)) =
+            (line.look, corners.first().copied(), corners.last().copied())
+        {
+            corners.insert(0, (first.0, 100.0));
+            corners.push((last.0, 100.0));
+        }
+        push_polyline(&mut html, &corners);
+    }
+    html
+}
+
+/// Corners of which each column has its least and its greatest one, in that order or the other.
+fn thinned(corners: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    for column in corners.chunk_by(|a, b| a.0.floor() == b.0.floor()) {
+        let by_height = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let ends = (column.iter().min_by(by_height), column.iter().max_by(by_height));
+        if let (Some(least), Some(greatest)) = ends {
+            let x = least.0.floor();
+            kept.push((x, least.1));
+            if greatest.1 > least.1 {
+                kept.push((x, greatest.1));
+            }
+        }
+    }
+    kept
+}
+
+/// A polyline of these corners.
+pub(crate) fn push_polyline(html: &mut Html, corners: &[(f64, f64)]) {
+    if corners.is_empty() {
+        return;
+    }
+    html.markup("<polyline points=\"");
+    for (place, (x, y)) in corners.iter().enumerate() {
+        // The script reads values from here: small ones need more decimals to be exact by a thousandth.
+        let decimals = if *y > 99.0 { 5 } else { 2 };
+        html.markup(if place == 0 { "" } else { " " }).number(*x).markup(",");
+        html.push_number(*y, decimals);
+    }
+    html.markup("\"/>");
+}
+
+/// A panel of dots at equal distances, each of a group that the legend names and colours.
+pub(crate) fn render_dots(
+    title: &str,
+    quantity: Quantity,
+    groups: &[&'static str],
+    values: &[(usize, Option<f64>)],
+) -> Html {
+    let (high, marks) = axis(values.iter().filter_map(|(_, value)| *value).fold(0.0, f64::max));
+    let mut html = Html::new();
+    html.markup("<section class=\"panel\"><header><h3>")
+        .text(title)
+        .markup("</h3><ul class=\"key\">");
+    for (place, name) in groups.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        html.markup("<li class=\"bars ")
+            .markup(colour(place))
+            .markup("\">")
+            .markup(name)
+            .markup("</li>");
+    }
+    html.markup("</ul></header><div class=\"plot\">");
+    open_field(&mut html, "Values in their order");
+    push_marks(&mut html, &marks, high);
+    let step = COLUMNS / values.len().max(1) as f64;
+    for group in 0..groups.len() {
+        html.markup("<g class=\"dots ").markup(colour(group)).markup("\"><path d=\"");
+        for (place, (of, value)) in values.iter().enumerate() {
+            if let Some(value) = value.filter(|_| *of == group) {
+                let y = 100.0 - (value / high).clamp(0.0, 1.0) * 100.0;
+                html.markup("M")
+                    .number((place as f64 + 0.5) * step)
+                    .markup(" ")
+                    .number(y)
+                    .markup("h0");
+            }
+        }
+        html.markup("\"/></g>");
+    }
+    html.markup("</svg>");
+    push_labels(&mut html, &marks, high, quantity);
+    html.markup("</div></section>\n");
+    html
+}
+
+/// A small picture of values at equal distances, without labels. `high` is the scale that it shares with others.
+pub(crate) fn render_spark(values: &[Option<f64>], high: f64, title: &'static str) -> Html {
+    let mut html = Html::new();
+    open_field(&mut html, title);
+    html.markup("<g class=\"c0\">");
+    let count = values.len().max(1) as f64;
+    let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
+    let mut corners = Vec::new();
+    for (place, value) in values.iter().enumerate() {
+        let x = place as f64 / count * COLUMNS;
+        match value {
+            Some(value) => {
+                let y = 100.0 - (value / high).clamp(0.0, 1.0) * 100.0;
+                corners.extend([(x, y), (x + COLUMNS / count, y)]);
+            }
+            None => {
+                push_polyline(&mut html, &corners);
+                corners.clear();
+            }
+        }
+    }
+    push_polyline(&mut html, &corners);
+    html.markup("</g></svg>");
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(values: &[(u64, f64)], look: Look) -> Line {
+        let points = values.iter().map(|(second, value)| Point {
+            from_ns: second * 1_000_000_000,
+            to_ns: (second + 1) * 1_000_000_000,
+            value: *value,
+        });
+        Line { name: "x", colour: 0, look, points: points.collect() }
+    }
+
+    fn panel(lines: Vec<Line>) -> Panel {
+        Panel { title: "Rate", quantity: Quantity::Rate, lines }
+    }
+
+    #[test]
+    fn gaps_are_gaps_and_bars_stand_on_the_ground() {
+        let time = TimeAxis { end_ns: 10_000_000_000, ..TimeAxis::default() };
+        let values = [(0, 1.0), (1, 2.0), (4, 2.0)];
+        let solid = render_line(&time, &line(&values, Look::Solid), 2.0).into_string();
+        assert_eq!(
+            solid,
+            "<polyline points=\"0,50 100,50 100,0 200,0\"/><polyline points=\"400,0 500,0\"/>"
+        );
+        let bars = render_line(&time, &line(&values[..1], Look::Bars), 2.0).into_string();
+        assert_eq!(bars, "<polyline points=\"0,100 0,50 100,50 100,100\"/>");
+    }
+
+    #[test]
+    fn many_points_keep_their_extremes() {
+        let mut values: Vec<(u64, f64)> = (0..100_000).map(|second| (second, 5.0)).collect();
+        values[54_321].1 = 10.0;
+        values[76_543].1 = 0.0;
+        let time = TimeAxis { end_ns: 100_000_000_000_000, ..TimeAxis::default() };
+        let html = render_line(&time, &line(&values, Look::Solid), 10.0).into_string();
+        assert!(html.len() < 20_000, "{}", html.len());
+        assert!(html.contains(" 543,0 543,50 ") && html.contains(" 765,50 765,100 "), "{html}");
+    }
+
+    #[test]
+    fn panels_without_values_and_axes_without_time_are_no_panic() {
+        let time = TimeAxis::default();
+        assert!(render_panels(&time, &[panel(vec![line(&[], Look::Solid)])]).is_empty());
+        let html = render_panels(&time, &[panel(vec![line(&[(0, f64::NAN)], Look::Solid)])]);
+        assert!(html.into_string().contains("<svg"));
+        assert!(render_spark(&[None, Some(f64::INFINITY)], f64::NAN, "x").len() > 10);
+    }
+}

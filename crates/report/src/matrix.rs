@@ -1,0 +1,170 @@
+//! The page of a matrix: a row for each point, with its value, verdict and course.
+
+use linerate_measure::comparison::median;
+
+use crate::chart::render_spark;
+use crate::html::{Html, facts};
+use crate::page::Page;
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mark {
+    /// As it should be.
+    Good,
+    /// With a doubt, or not over yet.
+    Doubt,
+    /// Not.
+    Bad,
+    /// Nothing is known.
+    #[default]
+    None,
+}
+
+/// A stored run of several cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MatrixPage {
+    /// Its title or name.
+    pub title: String,
+    /// What is known of it: names and values.
+    pub facts: Vec<(String, String)>,
+    /// The parameters that its points have.
+    pub parameters: Vec<String>,
+    /// Its points.
+    pub rows: Vec<MatrixRow>,
+    /// Sentences about it.
+    pub notes: Vec<String>,
+    /// The command lines that measure the same again.
+    pub repeat: Vec<String>,
+}
+
+/// A point of a matrix.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MatrixRow {
+    /// Its parameters' values, in the page's order.
+    pub parameters: Vec<String>,
+    /// What is measured.
+    pub metric: String,
+    /// The mean of its samples.
+    pub value: Option<f64>,
+    /// The mean and its interval in words.
+    pub value_text: String,
+    /// Whether more is better; absent: no colour.
+    pub more_is_better: Option<bool>,
+    /// How it stands, and in a word.
+    pub mark: Mark,
+    /// Its verdict, or how many of its samples are done.
+    pub status: String,
+    /// Its values over time.
+    pub course: Vec<Option<f64>>,
+}
+
+impl Mark {
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Doubt => "doubt",
+            Self::Bad => "bad",
+            Self::None => "none",
+        }
+    }
+}
+
+/// A page of a matrix.
+pub fn render_matrix(matrix: &MatrixPage) -> Page {
+    let mut body = Html::new();
+    body.html(&facts(&matrix.facts));
+    body.markup("<h2>Points</h2>\n<p class=\"soft\">Coloured by the ratio to the median of the points with the same ")
+        .markup("metric: from 5 % on, and stronger from 20 % on.</p>\n")
+        .markup("<div class=\"wide\"><table class=\"grid\"><thead><tr>");
+    for name in &matrix.parameters {
+        body.markup("<th>").text(name).markup("</th>");
+    }
+    body.markup(
+        "<th>metric</th><th>mean</th><th>over time</th><th>status</th></tr></thead><tbody>\n",
+    );
+    for row in &matrix.rows {
+        let alike = || matrix.rows.iter().filter(|other| other.metric == row.metric);
+        let values: Vec<f64> = alike().filter_map(|other| other.value).collect();
+        let courses = alike().flat_map(|other| other.course.iter().copied().flatten());
+        body.html(&render_row(row, median(&values), courses.fold(0.0, f64::max)));
+    }
+    body.markup("</tbody></table></div>\n");
+    if !matrix.notes.is_empty() {
+        body.markup("<h2>Notes</h2>\n<ul class=\"notes\">");
+        for note in &matrix.notes {
+            body.markup("<li>").text(note).markup("</li>");
+        }
+        body.markup("</ul>\n");
+    }
+    if !matrix.repeat.is_empty() {
+        body.markup("<h2>Again</h2>\n<pre>");
+        for line in &matrix.repeat {
+            body.text(line).markup("\n");
+        }
+        body.markup("</pre>\n");
+    }
+    Page { title: matrix.title.clone(), body, live: None }
+}
+
+fn render_row(row: &MatrixRow, median: Option<f64>, high: f64) -> Html {
+    let mut html = Html::new();
+    html.markup("<tr>");
+    for value in &row.parameters {
+        html.markup("<td>").text(value).markup("</td>");
+    }
+    html.markup("<td>").text(&row.metric).markup("</td><td><span class=\"heat ");
+    html.markup(heat(row, median)).markup("\">").text(&row.value_text).markup("</span></td><td>");
+    if row.course.iter().any(Option::is_some) {
+        html.markup("<span class=\"spark\">")
+            .html(&render_spark(&row.course, high, "Values over time"))
+            .markup("</span>");
+    }
+    html.markup("</td><td><span class=\"tint ").markup(row.mark.class()).markup("\"></span>");
+    html.text(&row.status).markup("</td></tr>\n");
+    html
+}
+
+/// The class of a value's colour.
+fn heat(row: &MatrixRow, median: Option<f64>) -> &'static str {
+    let (Some(value), Some(median), Some(more_is_better)) = (row.value, median, row.more_is_better)
+    else {
+        return "";
+    };
+    if median <= 0.0 || value <= 0.0 {
+        return "";
+    }
+    let ratio = if more_is_better { value / median } else { median / value };
+    match ratio {
+        ratio if ratio >= 1.2 => "up2",
+        ratio if ratio >= 1.05 => "up1",
+        ratio if ratio <= 1.0 / 1.2 => "down2",
+        ratio if ratio <= 1.0 / 1.05 => "down1",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_follow_what_is_better() {
+        let row = |value: f64, more_is_better| MatrixRow {
+            value: Some(value),
+            more_is_better,
+            ..MatrixRow::default()
+        };
+        for (value, more, class) in [
+            (100.0, Some(true), ""),
+            (110.0, Some(true), "up1"),
+            (150.0, Some(true), "up2"),
+            (150.0, Some(false), "down2"),
+            (94.0, Some(true), "down1"),
+            (50.0, None, ""),
+            (0.0, Some(true), ""),
+        ] {
+            assert_eq!(heat(&row(value, more), Some(100.0)), class, "{value}");
+        }
+        assert_eq!(heat(&row(1.0, Some(true)), None), "");
+    }
+}
