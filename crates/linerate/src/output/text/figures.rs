@@ -9,7 +9,8 @@ use super::latencies::render_latencies;
 use super::{Style, render_number};
 
 /// Names and values of the figures that were measured, but for latencies.
-pub(crate) fn figures_of(summary: &Summary) -> Vec<(String, String)> {
+pub(crate) fn figures_of(run: &Run) -> Vec<(String, String)> {
+    let summary = &run.summary;
     let mut lines = Lines::default();
     lines.push_transactions(summary);
     lines.push_throughput(run);
@@ -22,7 +23,7 @@ pub(crate) fn figures_of(summary: &Summary) -> Vec<(String, String)> {
 /// A line for each figure that was measured.
 pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String {
     let summary = &run.summary;
-    let mut text = Lines { lines: figures_of(summary) }.render(style);
+    let mut text = Lines { lines: figures_of(run) }.render(style);
     if summary.latency_ns.is_some() {
         text.push('\n');
         text.push_str(&render_latencies(summary, style, columns));
