@@ -127,7 +127,8 @@ fn serve(listener: &TcpListener, ended: &PipeReader, mut site: impl Site) {
             let version = site.version();
             clients.iter_mut().for_each(|client| client.tell(&version, now));
         }
-        clients.retain_mut(|client| now < client.until && client.advance(&mut site));
+        // What has come is answered however late this thread is.
+        clients.retain_mut(|client| client.advance(&mut site) && now < client.until);
     }
 }
 
