@@ -26,6 +26,7 @@ impl Workloads for Stand {
         let task = TaskSpec::new(words, Ready::AtOnce);
         Ok(Prepared {
             work: Work { server: task.clone(), client: task },
+            search: None,
             expected_ns: 10_000_000_000,
             longest_ns: None,
             figures: vec!["goodput_bps".to_owned()],

@@ -360,6 +360,11 @@ impl Counts {
         }
     }
 
+    /// Datagrams that were sent, as far as the numbers tell that have come, and have not arrived yet.
+    pub(crate) fn datagrams_missing(&self) -> u64 {
+        self.datagrams_expected.saturating_sub(self.datagrams_received)
+    }
+
     /// What was added since an earlier moment.
     pub(crate) fn since(&self, earlier: &Counts) -> Counts {
         Counts {

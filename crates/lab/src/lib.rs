@@ -4,6 +4,7 @@ pub mod agent;
 pub mod barrier;
 pub mod collect;
 pub mod host;
+mod hunting;
 pub mod judge;
 pub mod plan;
 pub mod schedule;

@@ -2,7 +2,7 @@
 
 mod hunt;
 
-pub use hunt::{goal_from_args, trial_plan};
+pub use hunt::{goal_from_args, plan_of_one_trial, trial_plan};
 
 use std::collections::BTreeMap;
 

@@ -343,5 +343,26 @@ impl Jitter {
     }
 }
 
+/// Splits a count of lost datagrams over intervals. The count goes back when a datagram comes that was only overtaken;
+/// the intervals behind are then told so much less, until all that was told is lost again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LossIntervals {
+    told: u64,
+}
+
+impl LossIntervals {
+    /// Intervals that begin where so many are lost.
+    pub fn from(lost: u64) -> Self {
+        Self { told: lost }
+    }
+
+    /// So many are lost up to now: the part that no interval has been told of.
+    pub fn next(&mut self, lost: u64) -> u64 {
+        let part = lost.saturating_sub(self.told);
+        self.told += part;
+        part
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -14,18 +14,24 @@
 
 mod bisection;
 mod estimate;
+mod joint;
 mod judge;
 mod observe;
 mod ratio;
 mod record;
+mod reported;
 mod search;
+mod share;
+mod words;
 
 pub use bisection::{Bisection, BisectionStep, keeps_loss};
 pub use estimate::{HuntTime, estimate};
+pub use joint::JointJudge;
 pub use judge::{Judge, Seen};
 pub use observe::{observe, observe_answers, totals};
 pub use ratio::{Bad, Decision, RatioTest};
 pub use record::{HuntRecord, TrialRecord};
+pub use reported::Reported;
 pub use search::Hunt;
 
 use schemars::JsonSchema;
@@ -206,7 +212,9 @@ pub enum TrialVerdict {
         /// Which one it breaks.
         why: Breach,
     },
-    /// The sender didn't offer the rate: the trial says nothing of the path.
+    /// Requests: the trials at this rate don't tell yet on which side of a limit it is. The next one adds to them.
+    Open,
+    /// The sender didn't offer the rate, or too little was counted: the trial says nothing of the path.
     Invalid {
         /// How it fell short.
         why: Shortfall,
@@ -227,7 +235,7 @@ pub enum Breach {
     Nothing,
 }
 
-/// How a sender didn't offer a rate.
+/// Why a trial says nothing of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shortfall {
@@ -235,8 +243,10 @@ pub enum Shortfall {
     Offered,
     /// Less than half, or more than one and a half times, of what was due in one interval.
     Uneven,
-    /// Too little was counted to judge: the trial ended early.
+    /// Too little was counted to judge: the trial ended early, or samples are missing.
     Short,
+    /// Several pairs: their loads began so far from each other that they didn't run together.
+    Apart,
 }
 
 /// What a hunt does next.
@@ -295,6 +305,11 @@ pub enum Outcome {
     },
     /// The sender stalled in ten trials in a row: its machine is too busy.
     SenderStalls {
+        /// The rate of the trials.
+        rate: u64,
+    },
+    /// Too little was counted in three trials in a row: samples of an end are missing.
+    TooFewSamples {
         /// The rate of the trials.
         rate: u64,
     },

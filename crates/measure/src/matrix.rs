@@ -6,12 +6,15 @@
 //!
 //! Words: an *iteration* is one point, a *sample* is one execution of it, a *cell* is a sample of an iteration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
 /// The most points of one matrix.
 pub const ITERATIONS_MAX: usize = 100_000;
+
+/// The most rules that leave points out: each point is compared with each rule.
+pub const EXCLUSIONS_MAX: usize = 1_000;
 
 /// A parameter with its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +127,9 @@ pub enum MatrixError {
     /// No point is left.
     #[error("exclude leaves no cell: take a rule out")]
     NothingLeft,
+    /// More rules than [`EXCLUSIONS_MAX`].
+    #[error("exclude has more than {EXCLUSIONS_MAX} rules: give several values in one rule")]
+    TooManyExclusions,
     /// More points than [`ITERATIONS_MAX`].
     #[error("the axes have more than {ITERATIONS_MAX} points: take values out, or zip axes")]
     TooMany,
@@ -150,7 +156,11 @@ impl Matrix {
         });
         let count = count.ok_or(MatrixError::TooMany)?;
         let points = (0..count).map(|number| self.point(&wheels, number));
-        let left: Vec<Iteration> = points.filter(|point| !self.is_excluded(point)).collect();
+        let rules = self.exclude.iter().map(|rule| {
+            rule.iter().map(|(name, values)| (name.as_str(), set_of(values))).collect()
+        });
+        let rules: Vec<Rule<'_>> = rules.collect();
+        let left: Vec<Iteration> = points.filter(|point| !is_excluded(&rules, point)).collect();
         if left.is_empty() { Err(MatrixError::NothingLeft) } else { Ok(left) }
     }
 
@@ -158,6 +168,9 @@ impl Matrix {
         for (place, axis) in self.axes.iter().enumerate() {
             if axis.values.is_empty() {
                 return Err(MatrixError::Empty(axis.name.clone()));
+            }
+            if axis.values.len() > ITERATIONS_MAX {
+                return Err(MatrixError::TooMany);
             }
             if self.axes.iter().take(place).any(|before| before.name == axis.name) {
                 return Err(MatrixError::Twice(axis.name.clone()));
@@ -190,13 +203,20 @@ impl Matrix {
     }
 
     fn check_exclusions(&self) -> Result<(), MatrixError> {
+        if self.exclude.len() > EXCLUSIONS_MAX {
+            return Err(MatrixError::TooManyExclusions);
+        }
+        let sets = self.axes.iter().map(|axis| (axis.name.as_str(), set_of(&axis.values)));
+        let sets: BTreeMap<&str, HashSet<&str>> = sets.collect();
         for rule in &self.exclude {
             if rule.is_empty() {
                 return Err(MatrixError::ExcludesAll);
             }
             for (name, values) in rule {
                 let axis = self.axis("exclude", name)?;
-                if let Some(value) = values.iter().find(|value| !axis.values.contains(value)) {
+                let has =
+                    |value: &str| sets.get(name.as_str()).is_some_and(|set| set.contains(value));
+                if let Some(value) = values.iter().find(|value| !has(value)) {
                     let (name, value, known) = (name.clone(), value.clone(), axis.values.clone());
                     return Err(MatrixError::NoSuchValue { name, value, known });
                 }
@@ -256,21 +276,26 @@ impl Matrix {
         }
         Iteration { settings: settings.into_iter().flatten().collect() }
     }
+}
 
-    fn is_excluded(&self, point: &Iteration) -> bool {
-        let matches = |(name, values): (&String, &Vec<String>)| {
-            point.value(name).is_some_and(|value| values.iter().any(|one| one == value))
-        };
-        self.exclude.iter().any(|rule| rule.iter().all(matches))
-    }
+/// An exclusion: axes with the values that it leaves out.
+type Rule<'a> = Vec<(&'a str, HashSet<&'a str>)>;
+
+fn set_of(values: &[String]) -> HashSet<&str> {
+    values.iter().map(String::as_str).collect()
+}
+
+fn is_excluded(rules: &[Rule<'_>], point: &Iteration) -> bool {
+    let matches = |(name, values): &(&str, HashSet<&str>)| {
+        point.value(name).is_some_and(|value| values.contains(value))
+    };
+    rules.iter().any(|rule| rule.iter().all(matches))
 }
 
 /// The first value that stands twice.
 fn repeated(values: &[String]) -> Option<&String> {
-    let mut before = values.iter().enumerate();
-    before
-        .find(|(place, value)| values.iter().take(*place).any(|one| one == *value))
-        .map(|(_, v)| v)
+    let mut before = HashSet::new();
+    values.iter().find(|value| !before.insert(value.as_str()))
 }
 
 #[cfg(test)]

@@ -218,5 +218,17 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{shown:?}{cut}")
 }
 
+/// A share as a percentage: `0.05 %`.
+pub fn render_percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    match percent {
+        0.0 => "0 %".to_owned(),
+        ..0.001 => format!("{percent:.1e} %"),
+        ..0.1 => format!("{percent:.3} %"),
+        ..10.0 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_measure::Run;
-use serde::Serialize;
+use linerate_measure::hunt::HuntRecord;
+use linerate_measure::threshold::hunted;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::StoreError;
@@ -74,6 +76,18 @@ impl Mean {
 /// Figures by name, a value for each sample.
 type Figures = BTreeMap<String, Vec<f64>>;
 
+/// The figures of a document: those of its summary; of a hunt, whose summary is that of one trial, the rate that it
+/// found.
+fn add_document(body: &Value, figures: &mut Figures) {
+    let Some(hunt) = body.get("hunt").filter(|hunt| !hunt.is_null()) else {
+        return add_numbers("", body.get("summary").unwrap_or(&Value::Null), figures);
+    };
+    let Ok(hunt) = HuntRecord::deserialize(hunt) else { return };
+    if let Some(rate) = hunt.outcome.rate() {
+        figures.entry(hunted(hunt.goal.unit).name.to_owned()).or_default().push(rate as f64);
+    }
+}
+
 /// The numbers of a summary by name.
 fn add_numbers(name: &str, value: &Value, figures: &mut Figures) {
     match value {
@@ -117,14 +131,21 @@ impl Store {
     fn figures(&self, run: RunId) -> Result<BTreeMap<u32, Figures>, StoreError> {
         let cells = self.cells(run)?;
         let mut figures: BTreeMap<u32, Figures> = BTreeMap::new();
+        let mut hunts = BTreeSet::new();
         self.each_document(run, |document| {
             let iteration = cells.get(document.position as usize).map(|cell| cell.iteration + 1);
             if let Some(iteration) = iteration.filter(|_| document.kind == Run::SCHEMA) {
                 let body: Value = serde_json::from_str(&document.body).map_err(|error| {
                     StoreError::Damaged(format!("a document is no JSON: {error}"))
                 })?;
-                let summary = body.get("summary").unwrap_or(&Value::Null);
-                add_numbers("", summary, figures.entry(iteration).or_default());
+                // Documents of servers stand behind those of clients, and have one trial of a hunt.
+                let is_hunt = body.get("hunt").is_some_and(|hunt| !hunt.is_null());
+                if is_hunt || !hunts.contains(&iteration) {
+                    add_document(&body, figures.entry(iteration).or_default());
+                }
+                if is_hunt {
+                    hunts.insert(iteration);
+                }
             }
             Ok::<_, StoreError>(())
         })?;
@@ -262,6 +283,23 @@ mod tests {
         );
         assert_eq!(goodput.first, Mean { samples: 2, mean: 2.0, deviation: Some(2.0f64.sqrt()) });
         assert_eq!((goodput.second.mean, goodput.change), (3.0, Some(0.5)));
+    }
+
+    #[test]
+    fn a_hunts_figure_is_the_rate_that_it_found() {
+        let goal = json!({
+            "unit": "bits_per_second", "low": 1, "high": 9, "per_item": 8, "trial_ns": 1,
+            "limits": { "loss_ratio": 0.0 },
+        });
+        let of = |outcome: Value| {
+            let hunt = json!({ "goal": goal, "trials": [], "outcome": outcome });
+            let mut figures = Figures::new();
+            add_document(&json!({ "hunt": hunt, "summary": { "goodput_bps": 5.0 } }), &mut figures);
+            figures
+        };
+        let found = of(json!({ "is": "found", "rate": 7, "failing_rate": 8 }));
+        assert_eq!(found, [("hunt_rate_bps".to_owned(), vec![7.0])].into());
+        assert_eq!(of(json!({ "is": "unsteady", "low": 1, "high": 9 })), Figures::new());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use linerate_measure::datagram::LossIntervals;
 use linerate_measure::media::FrameCounts;
 use linerate_measure::report::HostFacts;
 use linerate_measure::sample::{
@@ -27,6 +28,8 @@ pub(super) struct Meter {
     intervals: Option<Intervals>,
     /// What was read for the last sample.
     last: Reading,
+    /// The lost datagrams that samples have told of.
+    lost: LossIntervals,
     last_machine: MachineTimes,
     last_cpu: CpuSeconds,
     /// The end of the warm-up, or the opening where there is none.
@@ -46,6 +49,7 @@ impl Meter {
             host,
             intervals: None,
             last: Reading::default(),
+            lost: LossIntervals::default(),
             last_machine: MachineTimes::default(),
             last_cpu: CpuSeconds::default(),
             measuring_ns: 0,
@@ -94,6 +98,7 @@ impl Meter {
         let counts = |flow: &Option<Arc<FlowShared>>| flow.as_ref().map(|flow| flow.tally.counts());
         self.base = flows.iter().map(|flow| counts(flow).unwrap_or_default()).collect();
         self.measuring_ns = now_ns;
+        self.lost = LossIntervals::from(self.last.total.datagrams_missing());
         self.base_machine = self.last_machine.clone();
         sample
     }
@@ -128,6 +133,7 @@ impl Meter {
         let load = cpu_of(shards);
         // Those of the warm-up are not counted.
         let frames = reading.frames_since(&self.last).filter(|_| !self.warming);
+        let lost = self.lost.next(reading.total.datagrams_missing());
         let sample = Sample {
             role: self.role,
             index,
@@ -141,7 +147,7 @@ impl Meter {
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
-            ..totals(&reading.total.since(&self.last.total), frames)
+            ..totals(&reading.total.since(&self.last.total), lost, frames)
         };
         self.last = reading;
         self.last_machine = machine;
@@ -197,7 +203,7 @@ fn cpu_of(shards: &[Shard]) -> CpuSeconds {
 }
 
 /// The sums over all flows, in a sample whose other fields are still empty.
-fn totals(since: &Counts, frames: Option<[u64; 4]>) -> Sample {
+fn totals(since: &Counts, lost: u64, frames: Option<[u64; 4]>) -> Sample {
     let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
     let (transactions, latency_sum_ns) = (since.transactions, since.latency_sum_ns);
     let (sent, received) = (since.datagrams_sent, since.datagrams_received);
@@ -211,7 +217,7 @@ fn totals(since: &Counts, frames: Option<[u64; 4]>) -> Sample {
             sent: (sent > 0).then_some(sent),
             received: (received > 0).then_some(received),
             // As far as the numbers that have come tell; the report has the exact count.
-            lost: (expected > 0).then(|| expected.saturating_sub(received)),
+            lost: (expected > 0).then_some(lost),
             loss_events: (expected > 0).then_some(since.loss_events),
             frames: frames.map(|frames| frame_counts(frames, sent > 0, received > 0)),
             ..DatagramCounts::default()

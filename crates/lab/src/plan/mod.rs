@@ -17,7 +17,7 @@ pub use host::{HostSpec, KubernetesHost, SshHost, Via};
 pub use read::{TEXT_BYTES_MAX, read_plan};
 pub use schema::schema;
 pub use topology::{Crossing, Pair, Placement, Topology, TopologyError};
-pub use work::{Known, Reached, Ready, TaskSpec, Word, Work};
+pub use work::{Known, Reached, Ready, Search, TaskSpec, Word, Work};
 pub use workloads::{Fault, HUNT, Prepared, Workloads};
 
 use std::collections::BTreeMap;
@@ -105,6 +105,9 @@ pub struct Point {
     pub iteration: Iteration,
     /// The command lines: one [`Work`] for all pairs, or one for each pair in the order of [`Plan::pairs`].
     pub work: Vec<Work>,
+    /// A search of several pairs, in the place of their clients' own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Box<Search>>,
     /// What its figures must be.
     #[serde(default)]
     pub thresholds: Vec<Threshold>,

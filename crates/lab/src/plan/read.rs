@@ -11,7 +11,7 @@ use linerate_measure::units::parse_duration;
 use crate::collect::{LEAST_HZ, MOST_HZ, Request, Source};
 
 use super::node::{Fields, Node, read_words, suggest};
-use super::workloads::{HUNT, Workloads};
+use super::workloads::Workloads;
 use super::{OnHostLoss, Plan, PlanError, Schedule};
 
 /// The longest text of a plan.
@@ -54,16 +54,10 @@ pub fn read_plan(
     let cells = fields.take("cells");
     let hunts = fields.take("hunt");
     fields.finish()?;
-    let (points, needs_port) = cells::read_cells(cells, hunts, workloads)?;
-    let has_hunt = points.iter().any(|point| point.workload == HUNT);
-    if has_hunt && placed.pairs.len() > 1 {
-        let why = format!(
-            "is for one pair of hosts, and the topology makes {}: write a plan for each pair, or \
-             flows = {} for more flows",
-            placed.pairs.len(),
-            placed.pairs.len()
-        );
-        return Err(PlanError::new("hunt", why));
+    let (mut points, needs_port) = cells::read_cells(cells, hunts, workloads)?;
+    if placed.pairs.len() < 2 {
+        // The client of a pair alone searches by itself.
+        points.iter_mut().for_each(|point| point.search = None);
     }
     placed.assign_ports(needs_port)?;
     let mut plan = Plan {

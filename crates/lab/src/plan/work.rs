@@ -2,7 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use linerate_measure::Workload;
+use linerate_measure::hunt::Goal;
 use serde::{Deserialize, Serialize};
+
+/// A search that several pairs make in lockstep: each trial is a load of its own on every pair.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// What is sought.
+    pub goal: Goal,
+    /// The load of a trial, as yet without a rate and a time.
+    pub workload: Workload,
+    /// The client of one trial, which waits for its start.
+    pub trial: TaskSpec,
+}
 
 /// What the two hosts of a pair run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +75,8 @@ pub enum Known {
     Port,
     /// The fingerprint of the server's key.
     Key,
+    /// The rate and the time of a trial.
+    Trial,
 }
 
 /// Where a server is reached.
@@ -73,6 +88,8 @@ pub struct Reached {
     pub port: u16,
     /// The fingerprint of its key; empty where it has none.
     pub key: String,
+    /// The rate and the time of the trial that is made there, `RATE:TIME`; empty where none is.
+    pub trial: String,
 }
 
 impl From<&str> for Word {
@@ -101,6 +118,7 @@ impl Word {
             Some(Known::Address) => reached.address.clone(),
             Some(Known::Port) => reached.port.to_string(),
             Some(Known::Key) => reached.key.clone(),
+            Some(Known::Trial) => reached.trial.clone(),
         };
         format!("{}{then}", self.text)
     }

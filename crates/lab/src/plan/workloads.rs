@@ -2,7 +2,7 @@
 
 use linerate_measure::matrix::Iteration;
 
-use super::Work;
+use super::{Search, Work};
 
 /// What a search for the highest rate that keeps limits is called: the workload of `[[hunt]]`.
 pub const HUNT: &str = "hunt";
@@ -28,6 +28,8 @@ pub trait Workloads {
 pub struct Prepared {
     /// Its command lines.
     pub work: Work,
+    /// A hunt's: how several pairs make it in lockstep.
+    pub search: Option<Box<Search>>,
     /// How long one sample takes, without set-up, in nanoseconds.
     pub expected_ns: u64,
     /// The longest that it may take, where that is known to be more, in nanoseconds.

@@ -8,12 +8,14 @@ use linerate_measure::record::Record;
 use linerate_measure::{Outcome, Role, Run};
 
 use super::event::{CellEnd, CellStatus, Document, Event, SinkError};
+use super::lockstep::Told;
 use super::run::Conductor;
 use super::start::Start;
 use super::verdict::{Skewed, doubts, judge_skew};
 use crate::agent::{StartTask, TaskEnd};
 use crate::barrier::{on_host, render_start, start_time};
 use crate::host::{ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId};
+use crate::hunting::Hunting;
 use crate::plan::{Pair, Point, Reached, Ready, TaskSpec, Work};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -32,7 +34,7 @@ const LAST_LINES: usize = 3;
 
 /// What the attempt waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// The servers to be ready.
     Serving,
     /// The clients to be ready.
@@ -47,21 +49,21 @@ enum Stage {
 
 /// One program of the attempt.
 #[derive(Debug)]
-struct Program {
+pub(super) struct Program {
     /// The place of its pair in the plan.
-    place: usize,
+    pub(super) place: usize,
     pair: u32,
-    role: Role,
-    host: HostId,
-    task: u32,
+    pub(super) role: Role,
+    pub(super) host: HostId,
+    pub(super) task: u32,
     ready: Ready,
     is_ready: bool,
-    end: Option<TaskEnd>,
+    pub(super) end: Option<TaskEnd>,
     /// What it said last on standard error.
     last: Vec<String>,
     /// When its load began, by its host's clock.
-    started_ns: Option<i64>,
-    run: Option<Box<Run>>,
+    pub(super) started_ns: Option<i64>,
+    pub(super) run: Option<Box<Run>>,
     /// Documents that a server wrote before that one: a client may make several tests.
     earlier: Vec<Run>,
 }
@@ -69,17 +71,21 @@ struct Program {
 /// The state of an attempt.
 #[derive(Debug)]
 pub(super) struct Attempt {
-    position: u32,
+    pub(super) position: u32,
     cell: Cell,
-    stage: Stage,
+    pub(super) stage: Stage,
     /// When the stage is given up, by the controller's monotonic clock.
     until_ns: u64,
-    programs: Vec<Program>,
+    pub(super) programs: Vec<Program>,
     /// Where the server of each pair is reached; none for a pair that is left out.
-    reached: Vec<Option<Reached>>,
-    start: Start,
+    pub(super) reached: Vec<Option<Reached>>,
+    pub(super) start: Start,
+    /// The search that the pairs make in lockstep.
+    pub(super) hunting: Option<Hunting>,
+    /// What the sink is to be told next.
+    pub(super) untold: Vec<Event>,
     failure: Option<String>,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     /// The pairs without a host, a sentence each.
     left_out: Vec<String>,
 }
@@ -95,6 +101,8 @@ impl Attempt {
             programs: Vec::new(),
             reached: Vec::new(),
             start: Start::default(),
+            hunting: None,
+            untold: Vec::new(),
             failure: None,
             notes: Vec::new(),
             left_out: Vec::new(),
@@ -107,6 +115,7 @@ impl Attempt {
             }
             attempt.reached.push(reached);
         }
+        attempt.begin_hunt(conductor);
         if attempt.programs.is_empty() {
             attempt.fail("no pair of hosts is left");
         }
@@ -118,9 +127,12 @@ impl Attempt {
         self.stage == Stage::Over
     }
 
+    pub(super) fn point<'a>(&self, conductor: &Conductor<'a>) -> Option<&'a Point> {
+        conductor.plan.points.get(usize::try_from(self.cell.iteration).ok()?)
+    }
+
     fn work<'a>(&self, conductor: &Conductor<'a>, place: usize) -> Option<&'a Work> {
-        let point = usize::try_from(self.cell.iteration).ok()?;
-        conductor.plan.points.get(point)?.work_of(place)
+        self.point(conductor)?.work_of(place)
     }
 
     /// Starts the server of a pair, unless one of its hosts is lost.
@@ -137,8 +149,8 @@ impl Attempt {
             self.left_out.push(why);
             return None;
         }
-        let reached =
-            Reached { address: pair.address.clone(), port: pair.port, key: String::new() };
+        let (address, port) = (pair.address.clone(), pair.port);
+        let reached = Reached { address, port, ..Reached::default() };
         let work = self.work(conductor, place)?;
         let [server, _] = hosts;
         self.start(conductor, (place, pair.number), Role::Server, server?, &work.server, &reached);
@@ -203,7 +215,7 @@ impl Attempt {
             _ => {}
         }
         self.advance(conductor);
-        Ok(())
+        self.untold.drain(..).try_for_each(|event| conductor.sink.handle(&event))
     }
 
     fn handle_child(
@@ -212,6 +224,7 @@ impl Attempt {
         host: HostId,
         child: ChildEvent,
     ) -> Result<(), SinkError> {
+        let is_hunt = self.hunting.is_some();
         let is_it = |one: &&mut Program| one.host == host && one.task == child.task;
         let Some(program) = self.programs.iter_mut().find(is_it) else { return Ok(()) };
         match child.kind {
@@ -225,10 +238,18 @@ impl Attempt {
             ChildEventKind::Line { json, .. } => {
                 let json = json.get();
                 let (pair, role) = (program.pair, program.role);
-                let is_document = program.handle_record(json, &mut self.reached);
-                if !is_document {
-                    let (position, json) = (self.position, json.to_owned());
-                    conductor.sink.handle(&Event::Record { position, pair, role, json })?;
+                let (place, is_of_trial) = (program.place, role == Role::Client && is_hunt);
+                match program.handle_record(json, &mut self.reached) {
+                    Told::Document => {}
+                    Told::Sample(sample) if is_of_trial => {
+                        self.handle_sample(conductor, place, &sample);
+                    }
+                    // A hunt tells of its trials as wholes.
+                    Told::Sample(_) | Told::Other if is_of_trial => {}
+                    Told::Sample(_) | Told::Other => {
+                        let (position, json) = (self.position, json.to_owned());
+                        conductor.sink.handle(&Event::Record { position, pair, role, json })?;
+                    }
                 }
             }
             ChildEventKind::Text { text, .. } => program.handle_text(text),
@@ -263,7 +284,7 @@ impl Attempt {
     }
 
     /// The first failure counts.
-    fn fail(&mut self, why: &str) {
+    pub(super) fn fail(&mut self, why: &str) {
         self.failure.get_or_insert_with(|| why.to_owned());
     }
 
@@ -284,7 +305,10 @@ impl Attempt {
                 self.start_load(conductor);
             }
             Stage::Measuring if of(Role::Client).all(|one| one.end.is_some()) => {
-                self.end_programs(conductor);
+                match self.hunting {
+                    Some(_) => self.end_trial(conductor),
+                    None => self.end_programs(conductor),
+                }
             }
             Stage::Ending if self.programs.iter().all(|one| one.end.is_some()) => {
                 self.stage = Stage::Over;
@@ -323,9 +347,24 @@ impl Attempt {
         }
     }
 
-    fn start_clients(&mut self, conductor: &mut Conductor<'_>) {
+    /// Starts the client of each pair; in a hunt that of the next trial.
+    pub(super) fn start_clients(&mut self, conductor: &mut Conductor<'_>) {
+        let trial = self.hunting.as_mut().map(|hunting| {
+            let trial = hunting.begin_trial()?;
+            Some(hunting.words(&trial))
+        });
+        let trial = match trial {
+            // The hunt is over.
+            Some(None) => return self.end_programs(conductor),
+            Some(Some(trial)) => Some(trial),
+            None => None,
+        };
+        if trial.is_some() {
+            self.programs.retain(|one| one.role == Role::Server);
+        }
         self.enter(conductor, Stage::Arming, SET_UP_NS);
         let plan = conductor.plan;
+        let of_trial = self.point(conductor).and_then(|point| Some(&point.search.as_ref()?.trial));
         for (place, pair) in plan.pairs.iter().enumerate() {
             let reached = self.reached.get(place).cloned().flatten();
             let (Some(mut reached), Some(work), Some(host), Some(server)) = (
@@ -347,16 +386,22 @@ impl Attempt {
                     break;
                 }
             }
-            self.start(conductor, (place, pair.number), Role::Client, host, &work.client, &reached);
+            let mut client = &work.client;
+            if let (Some(words), Some(of_trial)) = (&trial, of_trial) {
+                (client, reached.trial) = (of_trial, words.clone());
+            }
+            self.start(conductor, (place, pair.number), Role::Client, host, client, &reached);
         }
         self.advance(conductor);
     }
 
     /// Names the start to all clients that wait for it.
     fn start_load(&mut self, conductor: &mut Conductor<'_>) {
-        let point = usize::try_from(self.cell.iteration).ok();
-        let point = point.and_then(|place| conductor.plan.points.get(place));
-        let planned_ns = point.map_or(0, Point::most_ns).saturating_mul(2);
+        let planned_ns = match &self.hunting {
+            Some(hunting) => hunting.longest_ns(),
+            None => self.point(conductor).map_or(0, Point::most_ns),
+        };
+        let planned_ns = planned_ns.saturating_mul(2);
         self.enter(conductor, Stage::Measuring, planned_ns.saturating_add(OVERTIME_NS));
         let waiting = || self.programs.iter().filter(|one| one.ready == Ready::Armed);
         if waiting().next().is_none() {
@@ -376,7 +421,7 @@ impl Attempt {
         self.start.name(start_ns, clocks, now);
     }
 
-    fn end_programs(&mut self, conductor: &mut Conductor<'_>) {
+    pub(super) fn end_programs(&mut self, conductor: &mut Conductor<'_>) {
         self.enter(conductor, Stage::Ending, END_NS);
         for program in self.programs.iter().filter(|one| one.end.is_none()) {
             conductor.fleet.stop(program.host, program.task, GRACE);
@@ -401,6 +446,9 @@ impl Attempt {
             Some(Skewed { started_ns: one.started_ns?, clock: clock? })
         });
         let started: Vec<Skewed> = started.collect();
+        // A trial whose loads began too far apart has told so by its verdict.
+        let is_hunt = self.hunting.is_some();
+        self.conclude_hunt();
         let (mut exit_code, mut reasons, mut documents) = (0, Vec::new(), Vec::new());
         for program in self.programs.iter_mut().filter(|one| one.role == Role::Client) {
             let code = program.end.as_ref().and_then(|end| end.code).unwrap_or(1);
@@ -408,7 +456,10 @@ impl Attempt {
             let host = conductor.hosts.name(program.host).to_owned();
             match program.run.take() {
                 Some(run) => {
-                    reasons.extend(doubts(&run));
+                    let doubts = doubts(&run).into_iter();
+                    // Pairs of one hunt have the same.
+                    let new: Vec<String> = doubts.filter(|one| !reasons.contains(one)).collect();
+                    reasons.extend(new);
                     let is_failed =
                         matches!(run.status.outcome, Outcome::Failed | Outcome::Interrupted);
                     if is_failed && self.failure.is_none() {
@@ -425,7 +476,8 @@ impl Attempt {
             }
         }
         self.add_documents_of_servers(conductor, &mut documents);
-        let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns).min();
+        let interval_ns = documents.iter().map(|one| one.run.plan.workload.interval_ns);
+        let interval_ns = interval_ns.min().filter(|_| !is_hunt);
         let (skew, doubt) = judge_skew(&started, self.start.at_ns, interval_ns, &mut self.notes);
         reasons.extend(doubt);
         reasons.extend(self.start.doubts(|host| conductor.hosts.name(host)));
@@ -470,8 +522,8 @@ impl Attempt {
 }
 
 impl Program {
-    /// Takes a record. Whether it was the document.
-    fn handle_record(&mut self, json: &str, reached: &mut [Option<Reached>]) -> bool {
+    /// Takes a record, and says what it was.
+    fn handle_record(&mut self, json: &str, reached: &mut [Option<Reached>]) -> Told {
         match Record::parse(json) {
             Ok(Some(Record::Listening { address, fingerprint, .. })) => {
                 if let Some(Some(reached)) = reached.get_mut(self.place) {
@@ -491,8 +543,9 @@ impl Program {
                 if self.earlier.len() > EARLIER_RUNS {
                     self.earlier.remove(0);
                 }
-                return true;
+                return Told::Document;
             }
+            Ok(Some(Record::Sample { sample, .. })) => return Told::Sample(sample),
             Ok(Some(Record::Error { message, run, .. })) => {
                 self.keep_last(message);
                 self.run = run;
@@ -500,7 +553,7 @@ impl Program {
             Ok(Some(Record::Armed { .. })) => self.is_ready |= self.ready == Ready::Armed,
             _ => {}
         }
-        false
+        Told::Other
     }
 
     fn handle_text(&mut self, text: String) {
@@ -520,7 +573,7 @@ impl Program {
     }
 
     /// A sentence about how it ended.
-    fn describe_end(&self) -> String {
+    pub(super) fn describe_end(&self) -> String {
         let role = match self.role {
             Role::Server => "server",
             Role::Client => "client",

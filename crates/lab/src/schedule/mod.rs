@@ -3,6 +3,7 @@
 mod attempt;
 mod event;
 mod fleet;
+mod lockstep;
 mod progress;
 mod run;
 mod start;

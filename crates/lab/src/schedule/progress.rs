@@ -22,12 +22,14 @@ pub struct CellState {
     pub is_over: bool,
     /// Attempts that were made.
     pub attempts: u32,
+    /// Those of them that failed by themselves, since this controller has the run.
+    pub failures: u32,
 }
 
 impl Progress {
     /// Nothing is done yet of these cells.
     pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
-        let state = |cell| CellState { cell, is_over: false, attempts: 0 };
+        let state = |cell| CellState { cell, is_over: false, attempts: 0, failures: 0 };
         Self { cells: cells.into_iter().map(state).collect(), judge: Judge::default() }
     }
 

@@ -274,8 +274,12 @@ impl Conductor<'_> {
             let is_stopped = (self.stopped)();
             if end.status == CellStatus::Failed {
                 // What the user or a lost host ended is no failure of the cell: it waits.
-                let goes_on = number < self.plan.schedule.max_failures;
-                if goes_on || lost.is_some() || is_stopped {
+                let is_own = lost.is_none() && !is_stopped;
+                let failures = progress.cells.get_mut(place).map_or(0, |state| {
+                    state.failures += u32::from(is_own);
+                    state.failures
+                });
+                if !is_own || failures < self.plan.schedule.max_failures {
                     end.status = CellStatus::Again;
                 }
             }

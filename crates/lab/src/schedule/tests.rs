@@ -5,14 +5,16 @@ mod fleet;
 use std::cell::Cell as Flag;
 use std::collections::BTreeMap;
 
+use linerate_measure::hunt::{Goal, Limits, Method, Outcome, RateUnit};
 use linerate_measure::matrix::{Cell, Iteration, Setting};
 use linerate_measure::order::Order;
 use linerate_measure::threshold::Threshold;
+use linerate_measure::{Direction, Transport, Workload};
 
 use self::fleet::{Act, StandFleet};
 use super::*;
 use crate::plan::{
-    HostSpec, Known, OnHostLoss, Pair, Plan, Point, Ready, Schedule, TaskSpec, Word, Work,
+    HostSpec, Known, OnHostLoss, Pair, Plan, Point, Ready, Schedule, Search, TaskSpec, Word, Work,
 };
 
 /// Keeps what it is told.
@@ -61,6 +63,7 @@ fn plan(points: u32, samples: u32, pairs: &[(&str, &str)]) -> Plan {
             settings: vec![Setting { name: "number".to_owned(), value: number.to_string() }],
         },
         work: vec![work.clone()],
+        search: None,
         thresholds: Vec::new(),
         expected_ns: 1_000_000_000,
         longest_ns: None,
@@ -159,6 +162,96 @@ fn a_failed_attempt_is_repeated_until_there_were_enough() {
         assert_eq!(kept.ends(), expected);
         assert_eq!(fleet.running(), 0);
     }
+}
+
+/// A plan whose one point is a binary search from 1 to 100 over two pairs.
+fn hunt_plan() -> Plan {
+    let mut plan = plan(1, 1, &[("a", "b"), ("c", "d")]);
+    let mut workload = Workload::stream(Direction::Up, Transport::Udp);
+    workload.interval_ns = 50_000_000;
+    let words: Vec<Word> = ["trial".into(), Known::Address.into(), Known::Port.into()]
+        .into_iter()
+        .chain([Known::Key.into(), Known::Trial.into()])
+        .collect();
+    let goal = Goal {
+        method: Method::Bisection,
+        unit: RateUnit::BitsPerSecond,
+        low: 1,
+        high: 100,
+        step: 1,
+        per_item: 1,
+        limits: Limits::default(),
+        trial_ns: 1_000_000_000,
+    };
+    let trial = TaskSpec::new(words, Ready::Armed);
+    plan.points[0].search = Some(Box::new(Search { goal, workload, trial }));
+    plan
+}
+
+#[test]
+fn pairs_of_a_hunt_make_each_trial_together() {
+    let (plan, mut fleet) = (hunt_plan(), StandFleet::new(4));
+    let (ending, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+    assert_eq!(ending, RunEnding::Complete);
+    assert_eq!(kept.ends(), [(0, CellStatus::Done)], "{}", kept.reason());
+    assert_eq!(fleet.running(), 0, "all programs have ended");
+    // Both pairs are asked for the same rates, one trial after the other.
+    let trials = fleet.started("trial");
+    let rates: Vec<u64> =
+        trials.iter().map(|words| words[4].split_once(':').unwrap().0.parse().unwrap()).collect();
+    assert_eq!(rates, [50, 50, 75, 75, 62, 62, 68, 68, 71, 71, 69, 69, 70, 70]);
+    assert_eq!((&*trials[0][1], &*trials[1][1]), ("b.lab", "d.lab"));
+    assert_eq!(fleet.started("serve").len(), 2, "a server serves all trials");
+    let told = kept.events.iter().filter_map(|event| match event {
+        Event::Record { pair, json, .. } if json.contains("\"trial\"") => Some(*pair),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [1, 2].repeat(7));
+    let Some(Event::CellEnded(end)) = kept.events.iter().rev().nth(1) else { panic!() };
+    assert_eq!(end.documents.len(), 2);
+    for run in end.runs() {
+        let record = run.hunt.as_deref().unwrap();
+        assert_eq!(record.outcome, Outcome::Bisected { rate: fleet::CARRIED, tried: true });
+        assert_eq!((record.pairs, record.trials.len()), (Some(2), 7));
+    }
+    assert_eq!(end.notes.len(), 1, "{:?}", end.notes);
+}
+
+#[test]
+fn a_trial_that_fails_ends_the_hunt_and_a_lost_pair_is_left_out() {
+    let mut plan = hunt_plan();
+    for (act, part) in [
+        (Act::ClientFails, "the client of pair 1 ended with exit code 3: no port"),
+        (Act::LoadHangs, "a client took more than twice the planned time and 60 s"),
+    ] {
+        let mut fleet = StandFleet::new(4);
+        fleet.acts = vec![act];
+        let (_, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+        assert_eq!(kept.ends(), [(0, CellStatus::Failed)]);
+        assert!(kept.reason().starts_with(part), "{act:?}: {}", kept.reason());
+        assert_eq!(fleet.running(), 0, "{act:?}");
+    }
+    plan.schedule.on_host_loss = OnHostLoss::Continue;
+    plan.schedule.max_failures = 2;
+    let mut fleet = StandFleet::new(4);
+    fleet.acts = vec![Act::HostLost(3)];
+    let (ending, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+    assert_eq!(ending, RunEnding::Complete);
+    assert_eq!(kept.ends(), [(0, CellStatus::Again), (0, CellStatus::Untrusted)]);
+    assert_eq!(fleet.started("trial").len(), 2 + 7, "the other pair hunts alone");
+}
+
+#[test]
+fn attempts_that_a_dead_controller_left_are_no_failures() {
+    let mut plan = plan(1, 1, &[("a", "b")]);
+    plan.schedule.max_failures = 2;
+    let mut progress = progress_of(&plan);
+    progress.cells[0].attempts = 5;
+    let mut fleet = StandFleet::new(4);
+    fleet.acts = vec![Act::ClientFails];
+    let (_, kept) = carry_out(&plan, &mut progress, &mut fleet);
+    assert_eq!(kept.ends(), [(0, CellStatus::Again), (0, CellStatus::Done)]);
+    assert_eq!((progress.cells[0].attempts, progress.cells[0].failures), (7, 1));
 }
 
 #[test]

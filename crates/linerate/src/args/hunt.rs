@@ -19,7 +19,7 @@ use crate::completions::hosts;
   linerate hunt HOST --compat --rate 50M..1G  the Crucible benchmark's search",
     after_help = "Every flag, and how numbers are written: linerate hunt --help",
     after_long_help = super::UNITS,
-    // Refused with a sentence: a hunt has many trials, and prints these.
+    // Refused with a sentence, except with --trial: a hunt has many trials, and prints these.
     mut_arg("csv", super::connect::hidden),
     mut_arg("verbose", super::connect::hidden),
     mut_arg("start_at", super::connect::hidden)
@@ -51,6 +51,15 @@ pub struct HuntArgs {
     /// The longest a trial takes where its verdict doesn't need longer; with --compat and a limit of 0 its length
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = values::duration, allow_hyphen_values = true, help_heading = "Hunt", hide_short_help = true)]
     pub time: u64,
+    /// Only make one trial: the load of the hunt at this rate for this time, printed as stream and rr print theirs
+    #[arg(
+        long,
+        value_name = "RATE:TIME",
+        allow_hyphen_values = true,
+        help_heading = "Hunt",
+        hide_short_help = true
+    )]
+    pub trial: Option<String>,
     /// The stream goes from the server to this machine
     #[arg(long, conflicts_with_all = ["requests", "latency"], help_heading = "Load")]
     pub down: bool,

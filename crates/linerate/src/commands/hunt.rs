@@ -7,31 +7,37 @@ use std::time::Duration;
 use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::{Lease, random_run_id};
 use linerate_measure::hunt::{
-    Goal, Hunt, HuntRecord, Judge, Outcome as Found, Step, Trial, TrialRecord, TrialVerdict,
+    Goal, Hunt, Judge, Outcome as Found, Reported, Seen, Step, Trial, TrialRecord, TrialVerdict,
     estimate, observe, observe_answers, totals,
 };
 use linerate_measure::record::Record;
 use linerate_measure::run::{Draft, Status, exit};
-use linerate_measure::trust::Trust;
 use linerate_measure::{Outcome, Plan, Run};
 
-use super::measure::{Keys, access_of, read_keys};
+use super::measure::{Keys, access_of, measure, read_keys};
 use super::report::PageFile;
 use super::{Failure, dry_run, keep, open_destination, open_store};
 use crate::args::HuntArgs;
 use crate::output::{
     Destination, Narration, NdjsonPrinter, Printer, Style, narrate, render_error_record,
-    render_hunt_begin, render_json, render_outcome, render_trial, render_trial_head,
+    render_hunt_begin, render_json, render_trial, render_trial_head,
 };
-use crate::planning::{goal_from_args, trial_plan};
+use crate::planning::{goal_from_args, plan_of_one_trial, trial_plan};
 
 /// Events of a trial that may wait; 20 intervals a second of both ends, and a few more.
 const EVENTS_WAITING_MAX: usize = 4096;
 /// How long a wait lasts before it is seen whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// Between two requests to a busy server: so many looks, and so many times.
+const LOOKS_OF_WAIT: u32 = 10;
+const BUSY_WAITS_MAX: u32 = 60;
 
 /// Searches, prints trials as they end, then the result.
 pub(super) fn hunt(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    if args.trial.is_some() {
+        let plans = plan_of_one_trial(args).map(|plan| vec![plan]).map_err(Failure::from);
+        return measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel);
+    }
     let hunted = hunt_and_print(args, cancel);
     if let Err(failure) = &hunted
         && let Some(text) = &failure.text
@@ -57,8 +63,10 @@ fn hunt_and_print(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let mut page = PageFile::open(args.output.report.as_deref(), cancel)?;
     let mut report = HuntReport::new(args, destination, cancel);
     report.begin(hunt.goal());
-    let mut searched =
-        Search { args, keys, cancel, lease: Lease::new() }.run(hunt, &plan, &mut report);
+    let mut searched = {
+        let lease = Lease::new();
+        Search { args, keys, cancel, lease, is_limited: false }.run(hunt, &plan, &mut report)
+    };
     let mut unkept = None;
     if args.output.strict {
         searched.status.be_strict();
@@ -76,40 +84,94 @@ struct Search<'a> {
     keys: Keys,
     cancel: &'a Cancel,
     lease: Lease,
+    /// The server allows no test that is longer than the plan's time.
+    is_limited: bool,
 }
 
 impl Search<'_> {
     /// Runs trials until the hunt is over, and returns the document.
     fn run(mut self, mut hunt: Hunt, plan: &Plan, report: &mut HuntReport) -> Run {
-        let (mut trials, mut best) = (Vec::new(), Best::default());
+        let (mut trials, mut reported) = (Vec::new(), Reported::default());
         loop {
             let trial = match hunt.poll_step() {
                 Step::Done(outcome) => {
-                    return concluded(&hunt, trials, best, (outcome, None), plan);
+                    return concluded(&hunt, trials, reported, (outcome, None), plan);
                 }
                 Step::Run(trial) => trial,
             };
-            let (run, record) = self.try_rate(hunt.goal(), &trial_plan(plan, &trial), &trial);
+            let (run, judge) =
+                self.try_until_admitted(hunt.goal(), plan, trial, !trials.is_empty());
             if run.status.outcome == Outcome::Failed {
                 let status = run.status.clone();
-                best.keep_failed(run);
+                reported.keep_failed(run);
                 let outcome = hunt.interrupted();
-                return concluded(&hunt, trials, best, (outcome, Some(status)), plan);
+                return concluded(&hunt, trials, reported, (outcome, Some(status)), plan);
             }
             if self.cancel.requested() {
-                best.keep(run, None);
+                reported.keep_cut_off(run);
                 let outcome = hunt.interrupted();
-                return concluded(&hunt, trials, best, (outcome, None), plan);
+                return concluded(&hunt, trials, reported, (outcome, None), plan);
             }
+            let seen = judge.seen();
+            let verdict = hunt.weigh(judge.finish(), &seen);
+            let record = record_of(hunt.goal(), &trial, verdict, &seen, &run);
             report.tell(hunt.goal(), &record);
-            best.keep(run, Some(&record));
+            reported.keep(run, &record);
             hunt.handle_verdict(record.verdict, record.offered, record.arrived);
             trials.push(record);
         }
     }
 
+    /// One trial. Between two trials another client may take the place at the server: a hunt that has begun waits for
+    /// it to be free again. A server that allows no test so long as the verdict may need gets shorter ones.
+    fn try_until_admitted(
+        &mut self,
+        goal: &Goal,
+        plan: &Plan,
+        mut trial: Trial,
+        has_begun: bool,
+    ) -> (Box<Run>, Judge) {
+        let (mut waits, mut is_shortened) = (0, self.is_limited);
+        loop {
+            if is_shortened {
+                trial.longest_ns = trial.longest_ns.min(goal.trial_ns);
+            }
+            let (run, judge) = self.try_rate(goal, &trial_plan(plan, &trial), &trial);
+            let is_refused =
+                run.status.outcome == Outcome::Failed && run.status.exit_code == exit::BUSY;
+            if !is_refused || self.cancel.requested() {
+                // What is admitted only when it is shorter is too long by the server's rule.
+                self.is_limited |= is_shortened && waits == 0;
+                return (run, judge);
+            }
+            if !is_shortened && trial.longest_ns > goal.trial_ns {
+                is_shortened = true;
+                continue;
+            }
+            if !has_begun || waits >= BUSY_WAITS_MAX {
+                return (run, judge);
+            }
+            if waits == 0 && !self.args.output.quiet {
+                let why = run.status.message.as_deref().unwrap_or("the server is busy");
+                narrate(&format!("linerate: the hunt waits up to a minute: {why}\n"));
+            }
+            waits += 1;
+            self.pause();
+        }
+    }
+
+    /// Waits a while, and no longer than the user wants.
+    fn pause(&self) {
+        for _ in 0..LOOKS_OF_WAIT {
+            if self.cancel.requested() {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
     /// One trial: it ends as soon as its verdict is certain.
-    fn try_rate(&mut self, goal: &Goal, plan: &Plan, trial: &Trial) -> (Run, TrialRecord) {
+    fn try_rate(&mut self, goal: &Goal, plan: &Plan, trial: &Trial) -> (Box<Run>, Judge) {
         let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
         let access = access_of(plan, &self.args.connect.keys, &self.keys, &sink);
         let (stop, user) = (Cancel::default(), self.cancel);
@@ -130,12 +192,22 @@ impl Search<'_> {
         {
             judge.handle(&totals);
         }
-        let mut record = TrialRecord::new(goal, trial, judge.finish(), &judge.seen());
-        record.started_utc_ns = run.environment.started_utc_ns;
-        let datagrams = run.summary.datagrams.unwrap_or_default();
-        record.items.dropped_by_socket = datagrams.dropped_by_socket;
-        (run, record)
+        (Box::new(run), judge)
     }
+}
+
+/// What stands in the result of a trial.
+fn record_of(
+    goal: &Goal,
+    trial: &Trial,
+    verdict: TrialVerdict,
+    seen: &Seen,
+    run: &Run,
+) -> TrialRecord {
+    let mut record = TrialRecord::new(goal, trial, verdict, seen);
+    record.started_utc_ns = run.environment.started_utc_ns;
+    record.items.dropped_by_socket = run.summary.datagrams.unwrap_or_default().dropped_by_socket;
+    record
 }
 
 /// Gives the judge what both ends count, and stops the trial when the verdict is certain or the user wants to stop.
@@ -166,70 +238,26 @@ fn watch(
     }
 }
 
-/// The run whose samples and reports the result has.
-#[derive(Default)]
-struct Best {
-    run: Option<Run>,
-    trial: Option<u32>,
-    passed_rate: Option<u64>,
-}
-
-impl Best {
-    fn keep(&mut self, run: Run, record: Option<&TrialRecord>) {
-        let passed = record.filter(|record| record.verdict == TrialVerdict::Pass);
-        let is_better = match (passed, self.passed_rate) {
-            (Some(record), Some(rate)) => record.rate >= rate,
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => true,
-        };
-        if is_better {
-            self.run = Some(run);
-            self.trial = record.map(|record| record.number);
-            self.passed_rate = passed.map(|record| record.rate);
-        }
-    }
-
-    fn keep_failed(&mut self, run: Run) {
-        if self.run.is_none() {
-            self.run = Some(run);
-        }
-    }
-}
-
 /// The document of a hunt. `failed`: how a trial failed that could not be measured.
 fn concluded(
     hunt: &Hunt,
     trials: Vec<TrialRecord>,
-    best: Best,
+    reported: Reported,
     (outcome, failed): (Found, Option<Status>),
     plan: &Plan,
 ) -> Run {
-    let mut run = best.run.unwrap_or_else(|| {
-        let draft = Draft::new(random_run_id(), plan.clone());
-        draft.into_run(Outcome::Interrupted, exit::INTERRUPTED, None)
-    });
-    let record =
-        HuntRecord { goal: hunt.goal().clone(), trials, outcome, reported_trial: best.trial };
-    let notes = std::mem::take(&mut run.status.notes);
-    let reasons = std::mem::take(&mut run.status.reasons);
-    let (end, exit_code, verdict) = match (outcome, Trust::of(&reasons)) {
-        (Found::Interrupted { .. }, verdict) => (Outcome::Interrupted, exit::INTERRUPTED, verdict),
-        (Found::Unsteady { .. } | Found::SenderLimited { .. } | Found::SenderStalls { .. }, _)
-        | (_, Trust::Invalid) => (Outcome::Untrustworthy, exit::UNTRUSTWORTHY, Trust::Invalid),
-        (_, verdict) => (Outcome::Complete, exit::VALID, verdict),
-    };
-    run.status = failed.unwrap_or_else(|| Status {
-        outcome: end,
-        exit_code,
-        verdict: Some(verdict),
-        reasons,
-        message: (exit_code != exit::VALID).then(|| render_outcome(&record)),
-        unmet: Vec::new(),
-        notes,
-    });
-    run.hunt = Some(Box::new(record));
+    let run = reported.into_run(hunt.goal(), trials, outcome, None);
+    let mut run = run.map_or_else(|| unbegun(plan), |run| *run);
+    if let Some(failed) = failed {
+        run.status = failed;
+    }
     run
+}
+
+/// The document of a hunt without a trial.
+fn unbegun(plan: &Plan) -> Run {
+    let draft = Draft::new(random_run_id(), plan.clone());
+    draft.into_run(Outcome::Interrupted, exit::INTERRUPTED, None)
 }
 
 /// Brings trials and the result to the user.
@@ -305,7 +333,7 @@ impl HuntReport {
                 if let Some(record) =
                     run.hunt.as_deref().filter(|_| run.status.outcome != Outcome::Failed)
                 {
-                    let sentence = render_outcome(record);
+                    let sentence = record.describe();
                     self.write(&format!("{}\n", self.style.bold(&sentence)));
                 }
                 let notes = run.status.notes.iter().filter(|_| !self.quiet);

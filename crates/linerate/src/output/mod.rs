@@ -39,7 +39,7 @@ pub use table::Table;
 pub use text::TextPrinter;
 
 pub(crate) use comparison::{render_compared_run, render_comparison, render_comparison_records};
-pub(crate) use hunt::{render_hunt_begin, render_outcome, render_trial, render_trial_head};
+pub(crate) use hunt::{render_hunt_begin, render_trial, render_trial_head};
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
 pub(crate) use ndjson::render_error as render_error_record;

@@ -2,7 +2,7 @@
 
 use linerate_engine::error::Error;
 use linerate_measure::hunt::{Goal, Limits, Method, RateUnit, Trial};
-use linerate_measure::units::{parse_count, parse_rate};
+use linerate_measure::units::{UnitError, parse_count, parse_duration, parse_rate};
 use linerate_measure::{Arrivals, Direction, End, Kind, Plan, Rate, Schedule, Transport, Workload};
 
 use super::{check, contradiction, plan_from_args};
@@ -20,7 +20,6 @@ const LOSS_RATIO: f64 = 0.001;
 /// # Errors
 /// `Plan` where flags contradict each other or a number is outside its limits.
 pub fn goal_from_args(args: &HuntArgs) -> Result<(Goal, Plan), Error> {
-    let for_requests = args.requests || !args.latency.is_empty();
     if args.output.csv {
         return Err(contradiction("--csv: a hunt has no rows of samples: use --json or --ndjson"));
     }
@@ -32,6 +31,29 @@ pub fn goal_from_args(args: &HuntArgs) -> Result<(Goal, Plan), Error> {
     if args.connect.start_at.is_some() {
         return Err(contradiction("--start-at: a hunt has many trials, which begin one by one"));
     }
+    goal_and_plan(args)
+}
+
+/// The plan of the one trial that `--trial` asks for.
+///
+/// # Errors
+/// Likewise, and where the flag can't be read.
+pub fn plan_of_one_trial(args: &HuntArgs) -> Result<Plan, Error> {
+    let text = args.trial.as_deref().unwrap_or_default();
+    let fault = |why: &str| {
+        contradiction(&format!("--trial {text}: {why}: give a rate and a time, such as 20M:10s"))
+    };
+    let (rate, time) = text.rsplit_once(':').ok_or_else(|| fault("has no colon"))?;
+    let (goal, plan) = goal_and_plan(args)?;
+    let rate = parse_rate_of(goal.unit, rate).map_err(|error| fault(&error.to_string()))?;
+    let time_ns = parse_duration(time).map_err(|error| fault(&error.to_string()))?;
+    let plan = plan_of_trial(&plan, rate, time_ns);
+    check(&plan)?;
+    Ok(plan)
+}
+
+fn goal_and_plan(args: &HuntArgs) -> Result<(Goal, Plan), Error> {
+    let for_requests = args.requests || !args.latency.is_empty();
     let workload = match for_requests {
         true => workload_of_requests(args),
         false => workload_of_stream(args)?,
@@ -128,15 +150,22 @@ fn step_of(text: Option<&str>) -> u64 {
     parse_rate(&format!("1{unit}")).ok().filter(|step| *step > 0).unwrap_or(1)
 }
 
+fn parse_rate_of(unit: RateUnit, text: &str) -> Result<u64, UnitError> {
+    match unit {
+        RateUnit::BitsPerSecond => parse_rate(text),
+        RateUnit::RequestsPerSecond => parse_count(text.strip_suffix("/s").unwrap_or(text)),
+    }
+}
+
 /// Two rates, the lower first, or one twice.
 fn range_of(text: Option<&str>, unit: RateUnit) -> Result<(u64, u64), Error> {
-    let (text, parse): (_, fn(&str) -> _) = match unit {
-        RateUnit::BitsPerSecond => (text.unwrap_or("1M..10G"), parse_rate),
-        RateUnit::RequestsPerSecond => {
-            (text.unwrap_or("10..1M"), |text| parse_count(text.strip_suffix("/s").unwrap_or(text)))
-        }
+    let text = text.unwrap_or(match unit {
+        RateUnit::BitsPerSecond => "1M..10G",
+        RateUnit::RequestsPerSecond => "10..1M",
+    });
+    let rate = |text| {
+        parse_rate_of(unit, text).map_err(|error| contradiction(&format!("--rate: {error}")))
     };
-    let rate = |text| parse(text).map_err(|error| contradiction(&format!("--rate: {error}")));
     let (low, high) = match text.split_once("..") {
         Some((low, high)) => (rate(low)?, rate(high)?),
         None => (rate(text)?, rate(text)?),

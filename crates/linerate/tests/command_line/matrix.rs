@@ -160,6 +160,51 @@ time = "1s"
 }
 
 #[test]
+fn pairs_of_a_hunt_make_its_trials_together() {
+    let place = Place::with_plan(
+        r#"
+[topology]
+scale_up = 2
+[[hunt]]
+compat = true
+rate = "1M..5M"
+loss = "100%"
+time = "500ms"
+size = 500
+thresholds = ["hunt_rate_bps >= 4M"]
+"#,
+    );
+    let dry = place.run(&["--dry-run"]);
+    let shown = String::from_utf8_lossy(&dry.stdout).into_owned();
+    assert!(shown.contains("hunt --start-at - --trial {rate:time}"), "{shown}");
+    let output = place.run(&["--ndjson", "--quiet"]);
+    assert_measured(&output);
+    let records: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let trials = records.iter().filter(|record| record["child"]["record"] == "trial");
+    let trials: Vec<(u64, u64)> = trials
+        .map(|record| {
+            let rate = record["child"]["trial"]["rate"].as_u64().unwrap();
+            (record["pair"].as_u64().unwrap(), rate)
+        })
+        .collect();
+    let expected = [(1, 3_000_000), (2, 3_000_000), (1, 4_000_000), (2, 4_000_000)];
+    assert_eq!(trials, expected);
+    let ended = records.iter().find(|record| record["record"] == "cell_ended").unwrap();
+    let hunts = ended["documents"].as_array().unwrap().iter();
+    let hunts: Vec<&Value> =
+        hunts.filter(|one| one["role"] == "client").map(|one| &one["run"]["hunt"]).collect();
+    let outcome = json!({ "is": "bisected", "rate": 4_000_000, "tried": true });
+    assert_eq!(hunts.len(), 2, "{ended}");
+    for hunt in hunts {
+        assert_eq!((&hunt["outcome"], &hunt["pairs"]), (&outcome, &json!(2)));
+        assert_eq!(hunt["trials"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
 fn counters_of_the_host_are_kept_with_the_run() {
     let place = Place::with_plan(
         r#"

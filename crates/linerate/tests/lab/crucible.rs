@@ -2,9 +2,11 @@
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_personality::crucible::iperf::{control_port, listens};
@@ -43,9 +45,21 @@ fn said(output: &Output, codes: &[i32]) -> String {
     stdout
 }
 
-/// The first of three numbers whose ports no other process' tests have.
-fn first_engine() -> u32 {
-    10 + std::process::id() % 430 * 3
+/// The first of so many numbers in a row whose ports nobody has, and no other test here gets. An engine has the port
+/// 30000 and twice its number, below those that the system hands out by itself.
+fn free_engines(count: u32) -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let place = std::process::id() * 16 + NEXT.fetch_add(count, Ordering::Relaxed);
+        let first = 10 + place % 1_350;
+        let is_free = |engine: u32| {
+            let address = ("0.0.0.0", control_port(engine));
+            TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+        };
+        if (first..first + count).all(is_free) {
+            return first;
+        }
+    }
 }
 
 fn local_run(params: &Value, run_params: &Value) -> Value {
@@ -125,6 +139,26 @@ fn dry_run_prints_pairs_and_command_lines() {
 }
 
 #[test]
+fn dry_run_keeps_the_settings_of_two_benchmarks_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let benchmark = |id: u32, time: &str| {
+        let params = json!([{"arg": "time", "vals": [time]}]);
+        json!({"name": "iperf", "ids": id, "mv-params": {"sets": [{"params": params}]}})
+    };
+    let mut file = local_run(&json!([]), &json!({}));
+    file["benchmarks"] = json!([benchmark(1, "3"), benchmark(2, "5")]);
+    write(&folder, "run.json", &file);
+    let shown = said(&crucible(folder.path(), &["run", "run.json", "--dry-run"]), &[0]);
+    for part in [
+        "iteration 1: benchmarks[0].time=3 benchmarks[1].time=5\n",
+        "client-1: iperf3 --format k -c SERVER -p 30002 -t 3\n",
+        "client-2: iperf3 --format k -c SERVER -p 30004 -t 5\n",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+}
+
+#[test]
 fn wrong_runs_are_refused_before_anything_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let time = |val: &str| json!([{"arg": "time", "vals": [val]}]);
@@ -166,8 +200,7 @@ fn run_on_this_machine_is_stored_and_found_again() {
     let run_params = json!({"num-samples": 2, "test-order": "iteration", "max-sample-failures": 3,
         "name": "A", "email": "a@example.org"});
     let mut file = local_run(&params, &run_params);
-    // Ports of its own: 30000 and twice the number.
-    let first = first_engine();
+    let first = free_engines(2);
     let ids = format!("{first}-{}", first + 1);
     file["benchmarks"][0]["ids"] = json!(ids);
     file["endpoints"][0]["engines"] =
@@ -224,13 +257,13 @@ fn run_on_this_machine_is_stored_and_found_again() {
 /// Every loss is allowed, so that each step passes as long as anything arrives.
 #[test]
 fn hunt_takes_the_steps_of_a_binary_search() {
-    hunt(1320 + std::process::id() % 30, &[]);
+    hunt(free_engines(1), &[]);
 }
 
 #[test]
 fn hunt_with_the_original_takes_the_same_steps() {
     let Some(original) = original() else { return };
-    let notes = hunt(1350 + std::process::id() % 30, &["--iperf3", &original]);
+    let notes = hunt(free_engines(1), &["--iperf3", &original]);
     assert!(notes.contains(&format!("{original} measured, which is iperf 3.")), "{notes}");
 }
 
@@ -291,7 +324,7 @@ fn original_measures_in_both_roles() {
         {"arg": "time", "vals": ["1"]}, {"arg": "protocol", "vals": ["tcp", "udp"]},
         {"arg": "bitrate", "vals": ["8M"]}]);
     let mut file = local_run(&params, &json!({"max-sample-failures": 3}));
-    let id = first_engine() + 2;
+    let id = free_engines(1);
     file["benchmarks"][0]["ids"] = json!(id);
     file["endpoints"][0]["engines"] =
         json!([{"role": "client", "ids": id}, {"role": "server", "ids": id}]);

@@ -64,7 +64,7 @@ const WIDE: &[Exception] = &[
     ("engine", "Ending", 15, FORMAT),
     ("engine", "FramedEndpoint", 16, STATE),
     ("linerate", "ServeArgs", 17, OPTIONS),
-    ("linerate", "HuntArgs", 16, OPTIONS),
+    ("linerate", "HuntArgs", 17, OPTIONS),
     ("measure", "EndReport", 19, FORMAT),
     ("engine", "AcceptLoop", 15, STATE),
     ("engine", "NativeClientTest", 17, STATE),

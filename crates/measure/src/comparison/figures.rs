@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::Run;
 use crate::metric::{
     CONNECTIONS_PER_S, CPU_PER_GB, CPU_PER_TRANSACTION, ESTABLISHMENT, FIRST_BYTE, GOODPUT,
-    LATENCY, Metric, TRANSACTIONS_PER_S, Unit,
+    HUNT_RATE_BPS, HUNT_RATE_PER_S, LATENCY, Metric, TRANSACTIONS_PER_S, Unit,
 };
+use crate::run::Run;
 use crate::summary::{Latency, Summary};
+use crate::threshold::hunted;
 
 /// Figures of one run by name.
 pub type Figures = BTreeMap<String, f64>;
@@ -69,9 +70,33 @@ pub const COMPARED: &[Compared] = &[
     Compared::quantile(ESTABLISHMENT, "p99", "establishment-p99"),
     Compared::quantile(FIRST_BYTE, "p50", "first-byte-p50"),
     Compared::quantile(FIRST_BYTE, "p99", "first-byte-p99"),
+    Compared::whole(HUNT_RATE_BPS, "hunt-rate"),
+    Compared::whole(HUNT_RATE_PER_S, "hunt-requests"),
 ];
 
-/// The figures of a run. Goodput is left out where transactions are counted: it says the same.
+/// The figures of a run: those of its summary, where a warm-up was looked for with rates that leave it out; of a hunt,
+/// whose summary is that of one trial, the rate that it found.
+pub fn figures_of_run(run: &Run) -> Figures {
+    let Some(hunt) = run.hunt.as_deref() else { return without_warm_up(run) };
+    let found =
+        hunt.outcome.rate().map(|rate| (hunted(hunt.goal.unit).name.to_owned(), rate as f64));
+    found.into_iter().collect()
+}
+
+fn without_warm_up(run: &Run) -> Figures {
+    let mut figures = figures_of(&run.summary);
+    let steady = run.steadiness.iter().filter(|_| run.plan.local.finds_warm_up);
+    let mut rates = BTreeMap::<&str, f64>::new();
+    for one in steady {
+        *rates.entry(&one.name).or_default() += one.rate;
+    }
+    for (name, figure) in &mut figures {
+        *figure = rates.get(name.as_str()).copied().unwrap_or(*figure);
+    }
+    figures
+}
+
+/// The figures of a summary. Goodput is left out where transactions are counted: it says the same.
 pub fn figures_of(summary: &Summary) -> Figures {
     let counts_transactions =
         summary.transactions_per_s.is_some() || summary.connections_per_s.is_some();
@@ -87,20 +112,6 @@ pub fn figures_of(summary: &Summary) -> Figures {
         _ => None,
     };
     COMPARED.iter().filter_map(|one| Some((one.name(), value(one)?))).collect()
-}
-
-/// The figures of a run. Where a warm-up was looked for, rates are without it.
-pub fn figures_of_run(run: &Run) -> Figures {
-    let mut figures = figures_of(&run.summary);
-    let steady = run.steadiness.iter().filter(|_| run.plan.local.finds_warm_up);
-    let mut rates = BTreeMap::<&str, f64>::new();
-    for one in steady {
-        *rates.entry(&one.name).or_default() += one.rate;
-    }
-    for (name, figure) in &mut figures {
-        *figure = rates.get(name.as_str()).copied().unwrap_or(*figure);
-    }
-    figures
 }
 
 fn quantile_of(latency: Option<&Latency>, part: &str) -> Option<f64> {
@@ -176,5 +187,32 @@ mod tests {
                 && !COMPARED[3].more_is_better()
                 && !COMPARED[5].more_is_better()
         );
+    }
+
+    #[test]
+    fn a_hunts_figure_is_the_rate_that_it_found() {
+        use crate::hunt::{Goal, HuntRecord, Limits, Method, Outcome, RateUnit};
+        use crate::{Direction, Plan, Transport, Workload};
+
+        let workload = Workload::stream(Direction::Up, Transport::Udp);
+        let draft = crate::run::Draft::new("1".to_owned(), Plan::new("h", 1, workload));
+        let mut run = draft.into_run(crate::Outcome::Complete, 0, None);
+        run.summary.goodput_bps = Some(5.0);
+        let goal = Goal {
+            method: Method::Sequential,
+            unit: RateUnit::BitsPerSecond,
+            low: 1,
+            high: 9,
+            step: 1,
+            per_item: 1,
+            limits: Limits::default(),
+            trial_ns: 1,
+        };
+        let outcome = Outcome::Found { rate: 7, failing_rate: 8 };
+        let record =
+            HuntRecord { goal, trials: Vec::new(), outcome, pairs: None, reported_trial: None };
+        assert_eq!(figures_of_run(&run).get("goodput_bps"), Some(&5.0));
+        run.hunt = Some(Box::new(record));
+        assert_eq!(figures_of_run(&run), [("hunt_rate_bps".to_owned(), 7.0)].into());
     }
 }

@@ -285,3 +285,14 @@ proptest! {
         assert_agrees(&tracker, &model);
     }
 }
+
+#[test]
+fn datagrams_that_were_only_overtaken_are_told_once() {
+    let mut intervals = LossIntervals::default();
+    // Two are overtaken in each interval and come in the next one; three are lost at last.
+    let told: Vec<u64> = [2, 2, 0, 2, 2, 5, 3].map(|lost| intervals.next(lost)).into();
+    assert_eq!(told, [2, 0, 0, 0, 0, 3, 0]);
+    assert_eq!(LossIntervals::from(7).next(9), 2);
+    let mut intervals = LossIntervals::from(u64::MAX);
+    assert_eq!((intervals.next(0), intervals.next(u64::MAX)), (0, 0));
+}

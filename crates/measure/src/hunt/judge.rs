@@ -84,6 +84,19 @@ impl Judge {
         if self.decided.is_some() {
             return;
         }
+        self.count(observation);
+        if matches!(observation, Observation::Totals { .. }) {
+            return;
+        }
+        // The growth of a queue is looked at once for both ends' counts of an interval.
+        let is_arrival = matches!(observation, Observation::Arrived { .. });
+        if is_arrival || self.uneven {
+            self.decided = self.decide();
+        }
+    }
+
+    /// Takes what an interval has brought, and decides nothing.
+    pub(super) fn count(&mut self, observation: &Observation) {
         match *observation {
             Observation::Sent { from_ns, to_ns, items } if to_ns > from_ns => {
                 self.sent_items = self.sent_items.saturating_add(items);
@@ -108,14 +121,8 @@ impl Judge {
                     let of = if place == 0 { items.saturating_add(lost) } else { items };
                     ratio.replace(of, bad.get(place).copied().unwrap_or_default());
                 }
-                return;
             }
             _ => {}
-        }
-        // The growth of a queue is looked at once for both ends' counts of an interval.
-        let is_arrival = matches!(observation, Observation::Arrived { .. });
-        if is_arrival || self.uneven {
-            self.decided = self.decide();
         }
     }
 
@@ -219,15 +226,20 @@ impl Judge {
     }
 
     /// Whether the sender has sent less than 98 % of what was due. One item is no shortage.
-    fn is_short(&self) -> bool {
+    pub(super) fn is_short(&self) -> bool {
         let due = self.items_per_s * seconds(self.backlog.sent_ns());
         self.sent_items as f64 + 1.0 <= due * OFFERED
+    }
+
+    /// Whether an interval of the sender had far too few or too many items.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.uneven
     }
 
     /// Whether an interval of the sender has far too few or too many items. The one in which the trial ends may be
     /// cut short, and one item is no matter.
     fn is_uneven(&self, from_ns: u64, to_ns: u64, items: u64) -> bool {
-        let is_last = self.backlog.sent_ns() >= self.trial.longest_ns;
+        let is_last = self.backlog.elapsed_ns() >= self.trial.longest_ns;
         let due = self.items_per_s * seconds(to_ns - from_ns);
         let (least, most) = (due * EVEN.start() - 1.0, due * EVEN.end() + 1.0);
         to_ns - from_ns >= LEAST_INTERVAL_NS

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 /// The test tells a share of `limit` / `MARGIN` from one of `limit` x `MARGIN`.
-const MARGIN: f64 = 1.5;
+pub(super) const MARGIN: f64 = 1.5;
 /// The logarithm of (1 - 0.02) / 0.02: each wrong decision happens in 2 % of the trials at most
 /// (Wald, Sequential Tests of Statistical Hypotheses, 1945).
-const CERTAIN: f64 = 3.891_820_298_110_627;
+pub(super) const CERTAIN: f64 = 3.891_820_298_110_627;
 /// A share is above its limit after so many events at least...
 const LEAST_EVENTS: u64 = 5;
 /// ... in so many intervals at least: one hiccup of the path is no share.

@@ -14,6 +14,10 @@ pub struct HuntRecord {
     pub trials: Vec<TrialRecord>,
     /// What was found.
     pub outcome: Outcome,
+    /// How many pairs made the trials together, each at the same rate. The verdicts are those of their sums; what a
+    /// trial counted is this pair's. Absent: one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u32>,
     /// The trial whose samples and reports the result has: the last one that passed at the highest rate that passed,
     /// else the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +49,9 @@ pub struct TrialRecord {
     /// By how much of the rate a queue on the path grew; absent: too little was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_growth_ratio: Option<f64>,
+    /// Of several pairs the number of the one that lost most, or whose requests, queue or sender were the worst.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_pair: Option<u32>,
 }
 
 /// Datagrams or requests of a trial. What was on its way when the trial ended is in none of the counts.
@@ -89,6 +96,7 @@ impl TrialRecord {
                 slow,
             },
             queue_growth_ratio: seen.growth_ratio,
+            worst_pair: None,
         }
     }
 }

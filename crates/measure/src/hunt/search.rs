@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use super::bisection::{Bisection, BisectionStep};
 use super::estimate::{at_end_ns, longest_ns};
-use super::{Goal, Method, Outcome, Purpose, Shortfall, Step, Trial, TrialVerdict};
+use super::share::ShareTest;
+use super::{
+    Breach, Decision, Goal, Method, Outcome, Purpose, Seen, Shortfall, Step, Trial, TrialVerdict,
+};
 
 /// Steps from a guess, and the widest bracket at the end, as a share of the rate.
 const STEP: f64 = 0.005;
@@ -55,11 +58,23 @@ pub struct Hunt {
     /// Trials so far, and those of them that were decided.
     trials: u32,
     decided: u32,
-    /// Trials in a row whose rate the sender didn't offer, those of them without a stall, and the most that it did.
-    invalid: u32,
-    short: u32,
-    offered: u64,
+    /// Trials in a row that say nothing.
+    invalid: Invalid,
+    /// Requests: the tests of the limits over the trials that were made in a row at one rate.
+    shares: Vec<ShareTest>,
     outcome: Option<Outcome>,
+}
+
+/// Trials in a row that say nothing of the path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Invalid {
+    all: u32,
+    /// The sender sent too little in them.
+    short: u32,
+    /// The most that it sent.
+    offered: u64,
+    /// Too little was counted in them.
+    unseen: u32,
 }
 
 /// Where the search goes.
@@ -88,9 +103,8 @@ impl Hunt {
             next: None,
             trials: 0,
             decided: 0,
-            invalid: 0,
-            short: 0,
-            offered: 0,
+            invalid: Invalid::default(),
+            shares: Vec::new(),
             outcome: None,
         };
         hunt.plan_next();
@@ -122,16 +136,56 @@ impl Hunt {
         }
     }
 
+    /// What the last [`Step::Run`] came to where the shares of a limit are known only at a trial's end (requests): what
+    /// its trials at this rate say together. Of other trials: the verdict as it is.
+    pub fn weigh(&mut self, verdict: TrialVerdict, seen: &Seen) -> TrialVerdict {
+        let is_weighed = match verdict {
+            TrialVerdict::Pass => true,
+            TrialVerdict::Fail { why } => matches!(why, Breach::Loss | Breach::Latency),
+            TrialVerdict::Open | TrialVerdict::Invalid { .. } => false,
+        };
+        let Some((_, purpose)) = self.next.filter(|_| is_weighed && self.goal.is_judged_at_end())
+        else {
+            return verdict;
+        };
+        if purpose == Purpose::Fixed {
+            return verdict;
+        }
+        if self.shares.is_empty() {
+            let floor = if purpose == Purpose::Confirm { CONFIRM_FLOOR } else { 1.0 };
+            let limits = self.goal.ratios().into_iter();
+            self.shares = limits.map(|limit| ShareTest::new(limit, floor)).collect();
+        }
+        for (place, share) in self.shares.iter_mut().enumerate() {
+            let bad = seen.bad.get(place).map_or(0, |bad| bad.items);
+            // Latency is judged by the requests that were answered.
+            let failed = if place == 0 { bad } else { 0 };
+            share.record(seen.arrived_items.saturating_add(failed), bad);
+        }
+        let decisions: Vec<Decision> = self.shares.iter().map(ShareTest::decide).collect();
+        let above = decisions.iter().position(|decision| *decision == Decision::Above);
+        match above {
+            Some(0) => TrialVerdict::Fail { why: Breach::Loss },
+            Some(_) => TrialVerdict::Fail { why: Breach::Latency },
+            None if decisions.contains(&Decision::Open) => TrialVerdict::Open,
+            None => TrialVerdict::Pass,
+        }
+    }
+
     /// The trial of the last [`Step::Run`] came to this; `offered` and `arrived` are rates in the goal's unit.
     pub fn handle_verdict(&mut self, verdict: TrialVerdict, offered: u64, arrived: u64) {
         let Some((rate, purpose)) = self.next else { return };
         self.trials += 1;
+        if let TrialVerdict::Invalid { why } = verdict {
+            return self.handle_invalid(rate, why, offered);
+        }
+        self.invalid = Invalid::default();
         let passes = match verdict {
             TrialVerdict::Pass => true,
             TrialVerdict::Fail { .. } => false,
-            TrialVerdict::Invalid { why } => return self.handle_invalid(rate, why, offered),
+            TrialVerdict::Open | TrialVerdict::Invalid { .. } => return,
         };
-        (self.invalid, self.short, self.offered) = (0, 0, 0);
+        self.shares.clear();
         self.decided += 1;
         let contradicts = self.note(rate, passes, purpose);
         self.course = match self.course {
@@ -162,13 +216,21 @@ impl Hunt {
     }
 
     fn handle_invalid(&mut self, rate: u64, why: Shortfall, offered: u64) {
-        let stalls = why == Shortfall::Uneven;
-        self.invalid += 1;
-        self.short += u32::from(!stalls);
-        self.offered = self.offered.max(offered);
-        if self.short >= MOST_SHORT {
-            self.outcome = Some(Outcome::SenderLimited { rate, offered: self.offered });
-        } else if self.invalid >= MOST_INVALID {
+        let invalid = &mut self.invalid;
+        invalid.all += 1;
+        match why {
+            Shortfall::Offered => {
+                invalid.short += 1;
+                invalid.offered = invalid.offered.max(offered);
+            }
+            Shortfall::Short => invalid.unseen += 1,
+            Shortfall::Uneven | Shortfall::Apart => {}
+        }
+        if invalid.short >= MOST_SHORT {
+            self.outcome = Some(Outcome::SenderLimited { rate, offered: invalid.offered });
+        } else if invalid.unseen >= MOST_SHORT {
+            self.outcome = Some(Outcome::TooFewSamples { rate });
+        } else if invalid.all >= MOST_INVALID {
             self.outcome = Some(Outcome::SenderStalls { rate });
         }
     }

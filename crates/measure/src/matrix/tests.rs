@@ -45,6 +45,23 @@ fn a_matrix_without_axes_has_one_point() {
     assert_eq!(Matrix::default().iterations().unwrap().len(), 1);
 }
 
+/// As long a list as a plan's text can hold is looked through once.
+#[test]
+fn long_axes_and_many_exclusions_are_refused_at_once() {
+    let values = (0..400_000).map(|number| number.to_string()).collect();
+    let axes = vec![Axis { name: "a".to_owned(), values }];
+    let matrix = Matrix { axes, ..Matrix::default() };
+    assert_eq!(matrix.iterations(), Err(MatrixError::TooMany));
+    let values: Vec<String> = (0..ITERATIONS_MAX).map(|number| number.to_string()).collect();
+    let rule: BTreeMap<String, Vec<String>> =
+        [("a".to_owned(), values.iter().skip(1).cloned().collect())].into();
+    let axes = vec![Axis { name: "a".to_owned(), values }];
+    let matrix = Matrix { axes, exclude: vec![rule.clone(); 3], ..Matrix::default() };
+    assert_eq!(matrix.iterations().map(|points| points.len()), Ok(1));
+    let exclude = vec![exclude(&[("a", &["1"])]); EXCLUSIONS_MAX + 1];
+    assert_eq!(Matrix { exclude, ..matrix }.iterations(), Err(MatrixError::TooManyExclusions));
+}
+
 #[test]
 fn what_cannot_be_combined_is_named() {
     let two = || vec![axis("a", &["1", "2"]), axis("b", &["x"])];

@@ -49,7 +49,8 @@ fn hunt(goal: Goal, path: &mut Path) -> Hunted {
             Step::Run(trial) => trial,
         };
         let judge = path.run(hunt.goal(), &trial);
-        let record = TrialRecord::new(hunt.goal(), &trial, judge.finish(), &judge.seen());
+        let verdict = hunt.weigh(judge.finish(), &judge.seen());
+        let record = TrialRecord::new(hunt.goal(), &trial, verdict, &judge.seen());
         hunt.handle_verdict(record.verdict, record.offered, record.arrived);
         trials.push(record);
     }

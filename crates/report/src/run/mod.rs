@@ -117,6 +117,7 @@ fn render_trials(hunt: &HuntRecord) -> Html {
                 TrialVerdict::Pass => 2,
                 TrialVerdict::Fail { .. } => 1,
                 TrialVerdict::Invalid { .. } => 3,
+                TrialVerdict::Open => 4,
             };
             (group, Some(trial.rate as f64))
         })
@@ -128,7 +129,7 @@ fn render_trials(hunt: &HuntRecord) -> Html {
             .text(&number.to_string())
             .markup(".</p>\n");
     }
-    let groups = ["", "breaks a limit", "keeps the limits", "not offered"];
+    let groups = ["", "breaks a limit", "keeps the limits", "not offered", "not certain"];
     html.html(&render_dots("rate of each trial", quantity, &groups, &trials));
     html
 }

@@ -47,6 +47,7 @@ pub(super) fn read_cells(
                 workload: cell.workload.clone(),
                 iteration,
                 work: vec![prepared.work],
+                search: prepared.search,
                 thresholds: cell.thresholds.clone(),
                 expected_ns: prepared.expected_ns,
                 longest_ns: prepared.longest_ns,

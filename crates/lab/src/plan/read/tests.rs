@@ -1,7 +1,9 @@
+use linerate_measure::hunt::{Goal, Limits, Method, RateUnit};
 use linerate_measure::matrix::Iteration;
+use linerate_measure::{Direction, Transport, Workload};
 
 use super::*;
-use crate::plan::{Fault, Known, Pair, Point, Prepared, Ready, TaskSpec, Word, Work};
+use crate::plan::{Fault, HUNT, Known, Pair, Point, Prepared, Ready, Search, TaskSpec, Word, Work};
 
 /// Workloads of the tests: `flood` and `ask`, whose `rate` is a number of M up to 100.
 struct Stand;
@@ -26,6 +28,7 @@ impl Workloads for Stand {
         let words: Vec<Word> = vec![workload.into(), Known::Address.into(), Known::Port.into()];
         let task = TaskSpec::new(words, Ready::AtOnce);
         Ok(Prepared {
+            search: (workload == HUNT).then(|| Box::new(search(&task))),
             work: Work { server: task.clone(), client: task },
             expected_ns: 10_000_000_000,
             longest_ns: None,
@@ -33,6 +36,34 @@ impl Workloads for Stand {
             needs_port: workload == "ask",
         })
     }
+}
+
+fn search(task: &TaskSpec) -> Search {
+    let goal = Goal {
+        method: Method::Sequential,
+        unit: RateUnit::BitsPerSecond,
+        low: 1,
+        high: 9,
+        step: 1,
+        per_item: 1,
+        limits: Limits::default(),
+        trial_ns: 1,
+    };
+    let workload = Workload::stream(Direction::Up, Transport::Udp);
+    Search { goal, workload, trial: task.clone() }
+}
+
+#[test]
+fn hunts_of_several_pairs_are_searched_in_lockstep() {
+    let text = "[[hunt]]\nrate = \"1M\"\n[[cells]]\nworkload = \"flood\"";
+    let searches = |plan: &Plan| -> Vec<bool> {
+        plan.points.iter().map(|point| point.search.is_some()).collect()
+    };
+    assert_eq!(searches(&toml(text).unwrap()), [false, false]);
+    let two = toml(&format!("[topology]\nscale_up = 2\n{text}")).unwrap();
+    assert_eq!((two.pairs.len(), searches(&two)), (2, vec![false, true]));
+    let frozen = serde_json::to_string(&two).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&frozen).unwrap(), two);
 }
 
 fn toml(text: &str) -> Result<Plan, PlanError> {
@@ -175,10 +206,6 @@ fn faults_of_hunts_are_named() {
             (
                 "[[hunt]]\nthresholds = [\"latency_p99_ns < 1ms\"]",
                 "hunt[0].thresholds: threshold \"latency_p99_ns < 1ms\": hunt with these",
-            ),
-            (
-                "[topology]\nscale_up = 2\n[[hunt]]\nrate = \"1M\"",
-                "hunt is for one pair of hosts, and the topology makes 2",
             ),
         ],
     );

@@ -6,6 +6,7 @@ use std::time::Duration;
 use linerate_measure::plan::{Direction, Plan as TestPlan, Transport, Workload};
 use linerate_measure::record::Record;
 use linerate_measure::run::{ClockOffset, Draft};
+use linerate_measure::sample::DatagramCounts;
 use linerate_measure::{Outcome, Run};
 use serde_json::value::RawValue;
 
@@ -17,6 +18,8 @@ use crate::host::{
 };
 use crate::schedule::Fleet;
 
+/// The rate above which trials lose everything.
+pub(super) const CARRIED: u64 = 70;
 /// How late clients start.
 pub(super) const LATE_NS: i64 = 2_000_000;
 
@@ -142,6 +145,26 @@ impl StandFleet {
         self.print(task, &Record::Listening { version: 1, address, fingerprint });
     }
 
+    /// The document of a client; that of a trial, whose words are `trial`, three others and `RATE:TIME`, has lost
+    /// everything where its rate is above what all paths carry.
+    fn document_of(&self, task: u32) -> Box<Run> {
+        let mut run = document();
+        let words = self.tasks.get(&task).map(|(_, words)| words.as_slice()).unwrap_or_default();
+        if let [name, _, _, _, trial] = words
+            && name == "trial"
+        {
+            let rate: u64 = trial.split_once(':').unwrap().0.parse().unwrap();
+            let lost = if rate > CARRIED { 100 } else { 0 };
+            let counts = DatagramCounts {
+                received: Some(100 - lost),
+                lost: Some(lost),
+                ..DatagramCounts::default()
+            };
+            run.summary.datagrams = Some(counts);
+        }
+        run
+    }
+
     fn begin_client(&mut self, task: u32) {
         match self.act(&[Act::ClientFails, Act::ClientHangs]) {
             Some(Act::ClientFails) => self.fail(task),
@@ -192,7 +215,7 @@ impl Fleet for StandFleet {
             gone.iter().for_each(|task| drop(self.tasks.remove(task)));
             self.events.push_back((host, HostEventKind::Lost { error, tasks: gone }));
         }
-        let run = document();
+        let run = self.document_of(task);
         let plan = Box::new(run.plan.clone());
         let (version, run_id) = (1, "7".to_owned());
         let utc_ns = start_ns + self.late_ns;

@@ -48,7 +48,8 @@ pub(super) fn render_text(plan: &Plan, cells: &[Cell]) -> String {
                 _ => String::new(),
             };
             page.row(&format!("server{of_pair}"), &render_words(&work.server));
-            page.row(&format!("client{of_pair}"), &render_words(&work.client));
+            let client = point.search.as_ref().map_or(&work.client, |search| &search.trial);
+            page.row(&format!("client{of_pair}"), &render_words(client));
         }
         for threshold in &point.thresholds {
             page.row("threshold", threshold.text());
@@ -66,8 +67,9 @@ pub(super) fn document(plan: &Plan, cells: &[Cell]) -> Value {
     for (point, of_point) in plan.points.iter().enumerate() {
         for (place, pair) in plan.pairs.iter().enumerate() {
             let Some(work) = of_point.work_of(place) else { continue };
+            let client = of_point.search.as_ref().map_or(&work.client, |search| &search.trial);
             for (role, host, spec) in
-                [("server", &pair.server, &work.server), ("client", &pair.client, &work.client)]
+                [("server", &pair.server, &work.server), ("client", &pair.client, client)]
             {
                 programs.push(json!({
                     "point": point,
@@ -92,7 +94,8 @@ pub(super) fn document(plan: &Plan, cells: &[Cell]) -> Value {
 
 /// A pair's server as it is known before it runs.
 fn reached(pair: &Pair) -> Reached {
-    Reached { address: pair.address.clone(), port: pair.port, key: "KEY".to_owned() }
+    let (address, port) = (pair.address.clone(), pair.port);
+    Reached { address, port, key: "KEY".to_owned(), trial: "RATE:TIME".to_owned() }
 }
 
 fn must_allow(pair: &Pair) -> String {
@@ -134,6 +137,7 @@ fn render_words(spec: &TaskSpec) -> String {
             Some(Known::Address) => placeholder("address"),
             Some(Known::Port) => placeholder("port"),
             Some(Known::Key) => placeholder("key"),
+            Some(Known::Trial) => placeholder("rate:time"),
         };
         let text = format!("{}{then}", word.text);
         if text.is_empty() || text.contains(char::is_whitespace) {

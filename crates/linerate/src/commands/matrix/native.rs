@@ -1,7 +1,7 @@
 //! linerate's own workloads in a plan: the command lines of `serve` and of a client.
 
 use clap::{ArgAction, CommandFactory, Parser};
-use linerate_lab::plan::{Fault, HUNT, Known, Prepared, Ready, TaskSpec, Word, Work};
+use linerate_lab::plan::{Fault, HUNT, Known, Prepared, Ready, Search, TaskSpec, Word, Work};
 use linerate_measure::hunt::{Goal, HuntTime, estimate};
 use linerate_measure::matrix::Iteration;
 use linerate_measure::threshold::{figures_of, hunted};
@@ -25,7 +25,7 @@ pub(super) enum Native {
 }
 
 /// Flags that the matrix itself gives, or that change where a result goes.
-const OF_MATRIX: [&str; 21] = [
+const OF_MATRIX: [&str; 22] = [
     "port",
     "json",
     "ndjson",
@@ -47,6 +47,7 @@ const OF_MATRIX: [&str; 21] = [
     "help",
     "keylog",
     "store",
+    "trial",
 ];
 /// Flags of `serve` that a plan can give, after `server.`.
 const OF_SERVER: [&str; 3] = ["bind-device", "busy-poll", "cpu"];
@@ -105,6 +106,7 @@ impl Native {
         let plan = self.plan(&client, iteration)?;
         let workload = &plan.workload;
         Ok(Prepared {
+            search: None,
             expected_ns: expected_ns(workload),
             longest_ns: None,
             figures: figures_of(Some(workload)),
@@ -189,9 +191,15 @@ fn prepare_hunt(
     let Command::Hunt(args) = command_of(&client, iteration)? else {
         return Err(fault("is no hunt"));
     };
-    let (goal, _) = goal_from_args(&args).map_err(|error| fault(&error.to_string()))?;
+    let (goal, plan) = goal_from_args(&args).map_err(|error| fault(&error.to_string()))?;
     let HuntTime { shortest_ns, longest_ns } = estimate(&goal);
+    let of_hunt = |goal: &Goal| Search {
+        goal: goal.clone(),
+        workload: plan.workload.clone(),
+        trial: TaskSpec::new(trial_words(&client), Ready::Armed),
+    };
     Ok(Prepared {
+        search: Some(Box::new(of_hunt(&goal))),
         // Most rates are neither near the lowest nor near the highest.
         expected_ns: (shortest_ns as f64 * longest_ns as f64).sqrt() as u64,
         longest_ns: Some(longest_ns.max(most_ns(&goal))),
@@ -202,6 +210,15 @@ fn prepare_hunt(
             client: TaskSpec::new(client, Ready::AtOnce),
         },
     })
+}
+
+/// The words of a client that makes one trial and waits for its start, from those of a hunt.
+fn trial_words(hunt: &[Word]) -> Vec<Word> {
+    let mut words: Vec<Word> = hunt.to_vec();
+    let one: [Word; 4] = ["--start-at".into(), "-".into(), "--trial".into(), Known::Trial.into()];
+    // Behind the name of the command.
+    drop(words.splice(1..1, one));
+    words
 }
 
 /// The longest that the trials of a hunt take.
@@ -215,6 +232,7 @@ fn command_of(client: &[Word], iteration: &Iteration) -> Result<Command, Fault> 
         address: "127.0.0.1".to_owned(),
         port: linerate_measure::plan::DEFAULT_PORT,
         key: "0".repeat(64),
+        trial: String::new(),
     };
     let words = client.iter().map(|word| word.complete(&reached));
     let words = std::iter::once("linerate".to_owned()).chain(words);

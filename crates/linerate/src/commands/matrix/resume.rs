@@ -37,7 +37,9 @@ pub(super) fn resume(
 
 fn state_of(recorded: &RecordedCell) -> CellState {
     let is_over = matches!(recorded.status, CellStatus::Done | CellStatus::Failed);
-    CellState { cell: cell_of(recorded), is_over, attempts: recorded.attempts }
+    let (cell, attempts) = (cell_of(recorded), recorded.attempts);
+    // Of an earlier controller's attempts only their number is known to be its own.
+    CellState { cell, is_over, attempts, failures: 0 }
 }
 
 fn cell_of(recorded: &RecordedCell) -> Cell {

@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use linerate_lab::plan::Plan;
 use linerate_lab::schedule::{CellEnd, CellStatus, Event};
+use linerate_measure::hunt::HuntRecord;
 use linerate_measure::units::{render_duration_ns, render_rate};
 use serde_json::json;
 
 use super::recorder::record_of;
-use crate::output::{Destination, FootLine, Unwritten, narrate, render_outcome};
+use crate::output::{Destination, FootLine, Unwritten, narrate};
 
 /// The cells of the bar.
 const BAR: usize = 20;
@@ -146,8 +147,13 @@ pub(super) const READER_GONE: &str = "the reader of standard output is gone";
 
 fn describe(end: &CellEnd, point: &str) -> String {
     let summaries = end.runs().map(|run| &run.summary);
-    let hunts: Option<Vec<String>> =
-        end.runs().map(|run| run.hunt.as_deref().map(render_outcome)).collect();
+    let hunts = end.runs().map(|run| run.hunt.as_deref().map(HuntRecord::describe));
+    let hunts: Option<Vec<String>> = hunts.collect();
+    // Pairs in lockstep have found the same.
+    let hunts = hunts.map(|mut found| {
+        found.dedup();
+        found
+    });
     let goodput: Option<Vec<f64>> = summaries.clone().map(|one| one.goodput_bps).collect();
     let rates: Option<Vec<f64>> =
         summaries.map(|one| one.transactions_per_s.or(one.connections_per_s)).collect();

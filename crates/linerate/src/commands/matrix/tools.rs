@@ -232,6 +232,7 @@ impl Tool {
         let server = TaskSpec::new(server, Ready::Text(self.ready.to_owned()));
         Ok(Prepared {
             work: Work { server, client },
+            search: None,
             expected_ns,
             longest_ns: None,
             figures: figures_of(None),
@@ -256,7 +257,8 @@ impl Tool {
 
     fn check_client(&self, words: &[Word]) -> Result<(), Fault> {
         let (address, key) = ("127.0.0.1".to_owned(), String::new());
-        let reached = linerate_lab::plan::Reached { address, port: 5201, key };
+        let reached =
+            linerate_lab::plan::Reached { address, port: 5201, key, ..Default::default() };
         let words: Vec<String> = words.iter().skip(1).map(|word| word.complete(&reached)).collect();
         (self.check)(&words).map_err(|why| Fault { parameter: None, why })
     }

@@ -3,9 +3,10 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -26,6 +27,41 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What is read of the answer to `--version`.
 const VERSION_BYTES_MAX: u64 = 4096;
 
+/// A program that says nothing for so long is given up.
+const VERSION_WITHIN: Duration = Duration::from_secs(60);
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum NoAnswer {
+    NotStarted(io::Error),
+    Unread(io::Error),
+    Silent,
+}
+
+/// What a program prints, the beginning; it is ended then.
+fn answer(command: &mut Command, within: Duration) -> Result<Vec<u8>, NoAnswer> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(NoAnswer::NotStarted)?;
+    let (teller, told) = mpsc::channel();
+    let pipe = child.stdout.take();
+    let read = move || {
+        let mut printed = Vec::new();
+        let read =
+            pipe.map_or(Ok(0), |pipe| pipe.take(VERSION_BYTES_MAX).read_to_end(&mut printed));
+        // Nobody waits any more where that took too long.
+        let _told = teller.send(read.map(|_| printed));
+    };
+    let reading = thread::Builder::new().spawn(read);
+    let printed = match reading {
+        Ok(_) => told.recv_timeout(within).map_err(|_| NoAnswer::Silent),
+        Err(error) => Err(NoAnswer::NotStarted(error)),
+    };
+    // A program that prints without end isn't waited for.
+    let _gone = child.kill();
+    let _reaped = child.wait();
+    printed?.map_err(NoAnswer::Unread)
+}
+
 /// The original's program.
 #[derive(Debug)]
 pub(super) struct Original {
@@ -40,27 +76,22 @@ impl Original {
     /// It can't be started, isn't iperf3, or is too old.
     pub(super) fn find(path: &str) -> Result<Self, Failure> {
         let wrong = |why: &str| Failure::new(format!("--iperf3 {path}: {why}"));
-        let mut child = Command::new(path)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| match error.kind() {
-                ErrorKind::NotFound => wrong(
-                    "there is no such program on this host: install iperf3, or give the path that it has here",
-                ),
-                _ => wrong(&format!("it can't be started: {error}")),
-            })?;
-        let mut printed = Vec::new();
-        let read = match child.stdout.take() {
-            Some(pipe) => pipe.take(VERSION_BYTES_MAX).read_to_end(&mut printed),
-            None => Ok(0),
-        };
-        // A program that prints without end isn't waited for.
-        let _gone = child.kill();
-        let _reaped = child.wait();
-        read.map_err(|error| wrong(&format!("it can't be read: {error}")))?;
+        let mut command = Command::new(path);
+        command.arg("--version");
+        let printed = answer(&mut command, VERSION_WITHIN).map_err(|fault| {
+            wrong(&match fault {
+                NoAnswer::NotStarted(error) if error.kind() == ErrorKind::NotFound => {
+                    "there is no such program on this host: install iperf3, or give the path that it has here"
+                        .to_owned()
+                }
+                NoAnswer::NotStarted(error) => format!("it can't be started: {error}"),
+                NoAnswer::Unread(error) => format!("it can't be read: {error}"),
+                NoAnswer::Silent => {
+                    let within = VERSION_WITHIN.as_secs();
+                    format!("it did not answer to --version within {within} s: give the path of an iperf3")
+                }
+            })
+        })?;
         let version =
             read_version(&String::from_utf8_lossy(&printed)).map_err(|why| wrong(&why))?;
         Ok(Self { path: path.to_owned(), version })
@@ -175,4 +206,21 @@ fn is_listening(port: u16) -> Result<bool, Failure> {
     // A kernel without IPv6 has no such table.
     let of_ipv6 = fs::read_to_string("/proc/self/net/tcp6").unwrap_or_default();
     Ok(listens(&of_ipv4, port) || listens(&of_ipv6, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_stays_silent_is_given_up() {
+        let mut echo = Command::new("echo");
+        let printed = answer(echo.arg("iperf 3.9"), VERSION_WITHIN).unwrap();
+        assert_eq!(printed, b"iperf 3.9\n");
+        let mut sleep = Command::new("sleep");
+        let silent = answer(sleep.arg("1000"), Duration::from_millis(20));
+        assert!(matches!(silent, Err(NoAnswer::Silent)), "{silent:?}");
+        let absent = answer(&mut Command::new("/nowhere/iperf3"), VERSION_WITHIN);
+        assert!(matches!(absent, Err(NoAnswer::NotStarted(_))), "{absent:?}");
+    }
 }

@@ -33,8 +33,8 @@ pub(super) struct Planned {
     pub(super) plan: Plan,
     /// The engines of each pair, in the plan's order.
     pub(super) engines: Vec<Engines>,
-    /// The parameters of each iteration, by benchmark.
-    pub(super) iterations: Vec<Vec<(String, Setting)>>,
+    /// The parameters of each iteration, each with the place of its benchmark in the run file: two may have one name.
+    pub(super) iterations: Vec<Vec<(usize, Setting)>>,
 }
 
 /// The two engines of a pair.
@@ -89,15 +89,11 @@ pub(super) fn plan(file: &RunFile, making: Making<'_>) -> Result<Planned, String
                 .map_err(|why| format!("iteration {}: {why}", number + 1))
         })
         .collect::<Result<_, _>>()?;
-    let benchmarks = || file.benchmarks.iter();
     let iterations = (0..count)
         .map(|number| {
-            benchmarks()
-                .zip(&iterations)
-                .filter_map(|(benchmark, own)| Some((benchmark, own.get(number)?)))
-                .flat_map(|(benchmark, own)| {
-                    own.iter().map(|setting| (benchmark.name.clone(), setting.clone()))
-                })
+            let of_all = iterations.iter().enumerate();
+            let own = of_all.filter_map(|(place, own)| Some((place, own.get(number)?)));
+            own.flat_map(|(place, own)| own.iter().map(move |setting| (place, setting.clone())))
                 .collect()
         })
         .collect();
@@ -355,6 +351,7 @@ fn make_point<'a>(
         workload: names.join(","),
         iteration: Iteration { settings: settings.collect() },
         work,
+        search: None,
         thresholds: Vec::new(),
         expected_ns,
         longest_ns: None,

@@ -45,6 +45,7 @@ pub(super) fn perform(options: &RunOptions) -> Result<u8, Failure> {
         say(&render_plan(&planned, &file, options)?);
         return Ok(0);
     }
+    let iterations = planned.iterations.iter().map(|own| new_iteration(own, &file.benchmarks));
     let labels = Labels {
         uuid: options.run_id.clone().unwrap_or_default(),
         origin: Origin {
@@ -54,7 +55,7 @@ pub(super) fn perform(options: &RunOptions) -> Result<u8, Failure> {
             email: file.params.email.clone().unwrap_or_default(),
             ..Origin::default()
         },
-        iterations: Some(planned.iterations.iter().map(|own| new_iteration(own)).collect()),
+        iterations: Some(iterations.collect()),
     };
     let args = MatrixArgs {
         plan: PathBuf::new(),
@@ -156,9 +157,10 @@ fn read_benchmarks(options: &RunOptions) -> Result<Vec<Benchmark>, Failure> {
 }
 
 /// The parameters of an iteration as the store has them.
-fn new_iteration(settings: &[(String, Setting)]) -> NewIteration {
+fn new_iteration(settings: &[(usize, Setting)], benchmarks: &[Benchmark]) -> NewIteration {
+    let name = |place: usize| benchmarks.get(place).map(|one| one.name.clone());
     let params = settings.iter().map(|(benchmark, setting)| NewParam {
-        benchmark: benchmark.clone(),
+        benchmark: name(*benchmark).unwrap_or_default(),
         arg: setting.arg.clone(),
         value: setting.val.clone(),
         role: setting.role.word().to_owned(),
@@ -201,11 +203,11 @@ fn render_plan(planned: &Planned, file: &RunFile, options: &RunOptions) -> Resul
     }
     let program = options.iperf3.as_deref().unwrap_or("iperf3");
     for (number, (point, settings)) in plan.points.iter().zip(iterations).enumerate() {
-        line(format!("iteration {}:{}", number + 1, render_settings(settings)));
+        let shown = render_settings(settings, file.benchmarks.len() > 1);
+        line(format!("iteration {}:{shown}", number + 1));
         for pair in engines {
             let own = |role: EngineRole, id: u32| {
-                let name = file.benchmarks.get(pair.benchmark).map(|one| one.name.as_str());
-                let own = settings.iter().filter(|(benchmark, _)| Some(benchmark.as_str()) == name);
+                let own = settings.iter().filter(|(benchmark, _)| *benchmark == pair.benchmark);
                 let own: Vec<Setting> = own.map(|(_, setting)| setting.clone()).collect();
                 read_options(&own, role, id, options.reading)
             };
@@ -233,6 +235,11 @@ fn render_plan(planned: &Planned, file: &RunFile, options: &RunOptions) -> Resul
     Ok(text)
 }
 
-fn render_settings(settings: &[(String, Setting)]) -> String {
-    settings.iter().map(|(_, setting)| format!(" {}={}", setting.arg, setting.val)).collect()
+/// The parameters of an iteration; of several benchmarks with the place of each.
+fn render_settings(settings: &[(usize, Setting)], with_place: bool) -> String {
+    let shown = settings.iter().map(|(benchmark, setting)| {
+        let place = if with_place { format!("benchmarks[{benchmark}].") } else { String::new() };
+        format!(" {place}{}={}", setting.arg, setting.val)
+    });
+    shown.collect()
 }

@@ -21,10 +21,15 @@ struct Point {
     items: u64,
 }
 
-/// Counts of both ends.
+/// Counts of both ends, each without a gap: where an interval is missing, what was in it is not known, and counting
+/// begins again behind it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Backlog {
     sent: Vec<Point>,
+    /// The time of all intervals of the sender, those before a gap too.
+    sent_ns: u64,
+    /// The sender's first interval began then.
+    began_ns: Option<u64>,
     /// Arrived or lost.
     settled: Vec<Point>,
     arrived: Vec<Point>,
@@ -65,6 +70,8 @@ impl Growth {
 
 impl Backlog {
     pub(super) fn record_sent(&mut self, from_ns: u64, to_ns: u64, items: u64) {
+        self.began_ns.get_or_insert(from_ns);
+        self.sent_ns = self.sent_ns.saturating_add(to_ns.saturating_sub(from_ns));
         push(&mut self.sent, from_ns, to_ns, items);
     }
 
@@ -83,7 +90,13 @@ impl Backlog {
 
     /// The time in which the sender has counted.
     pub(super) fn sent_ns(&self) -> u64 {
-        range(&self.sent).map_or(0, |(from_ns, to_ns)| to_ns.saturating_sub(from_ns))
+        self.sent_ns
+    }
+
+    /// The time from the sender's first interval to the end of its last one.
+    pub(super) fn elapsed_ns(&self) -> u64 {
+        let end_ns = self.sent.last().map_or(0, |point| point.at_ns);
+        end_ns.saturating_sub(self.began_ns.unwrap_or(0))
     }
 
     pub(super) fn sent_per_s(&self) -> f64 {
@@ -137,6 +150,11 @@ fn growth_of(points: &[(f64, f64)], items_per_s: f64) -> Option<Growth> {
 }
 
 fn push(points: &mut Vec<Point>, from_ns: u64, to_ns: u64, items: u64) {
+    let allowed_ns = to_ns.saturating_sub(from_ns) / 2;
+    let has_gap = |last: &Point| from_ns > last.at_ns.saturating_add(allowed_ns);
+    if points.last().is_some_and(has_gap) {
+        points.clear();
+    }
     if points.is_empty() {
         points.push(Point { at_ns: from_ns, items: 0 });
     }

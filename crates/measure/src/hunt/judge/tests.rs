@@ -106,6 +106,27 @@ fn ends_that_count_at_other_times_show_no_growth() {
 }
 
 #[test]
+fn a_missing_sample_of_either_end_is_no_queue() {
+    for missing_of_receiver in [true, false] {
+        let goal = goal(0.001, vec![]);
+        let mut judge = Judge::new(&goal, &trial(10_000, Purpose::Search, 10_000_000_000));
+        for number in 0..80 {
+            let (from_ns, to_ns) = (number * INTERVAL_NS, (number + 1) * INTERVAL_NS);
+            let is_missing = [12, 25].contains(&number);
+            if !is_missing || missing_of_receiver {
+                judge.handle(&Observation::Sent { from_ns, to_ns, items: 500 });
+            }
+            if !is_missing || !missing_of_receiver {
+                judge.handle(&Observation::Arrived { from_ns, to_ns, items: 500, bad: vec![] });
+            }
+        }
+        let growth = judge.seen().growth_ratio.unwrap();
+        assert!(growth.abs() < 0.001, "{growth}");
+        assert_eq!(judge.verdict(), Some(TrialVerdict::Pass), "{missing_of_receiver}");
+    }
+}
+
+#[test]
 fn slow_requests_fail_a_latency_limit_and_not_the_one_on_losses() {
     let p99 = LatencyLimit { percentile: 99.0, bound_ns: 1_000_000 };
     let goal = Goal { unit: RateUnit::RequestsPerSecond, ..goal(0.01, vec![p99]) };

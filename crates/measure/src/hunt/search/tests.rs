@@ -1,4 +1,4 @@
-use super::super::{Breach, LatencyLimit, Limits, RateUnit};
+use super::super::{Bad, Breach, LatencyLimit, Limits, RateUnit};
 use super::*;
 
 const FAIL: TrialVerdict = TrialVerdict::Fail { why: Breach::Loss };
@@ -98,6 +98,9 @@ fn a_sender_that_never_offers_a_rate_ends_the_hunt_after_3_trials() {
     let stalls = TrialVerdict::Invalid { why: Shortfall::Uneven };
     let (outcome, trials) = run(goal(1, 100, 0.001), |_| (stalls, 10));
     assert_eq!((outcome, trials.len()), (Outcome::SenderStalls { rate: 100 }, 10));
+    let too_few = TrialVerdict::Invalid { why: Shortfall::Short };
+    let (outcome, trials) = run(goal(1, 100, 0.001), |_| (too_few, 10));
+    assert_eq!((outcome, trials.len()), (Outcome::TooFewSamples { rate: 100 }, 3));
     // Now and then is no matter.
     let mut path = carries(87_000);
     let mut number = 0;
@@ -164,6 +167,65 @@ fn the_originals_search_never_runs_the_ends() {
     assert_eq!(trials[0].rate, 225_000);
     let (outcome, _) = run(Goal { low: 100, high: 200, ..goal }, carries(50));
     assert_eq!(outcome, Outcome::Bisected { rate: 100, tried: false });
+}
+
+/// A hunt over a server whose share of slow requests grows with the rate, and is the limit at `knee`: how often each
+/// rate was tried, and what was found.
+fn hunt_of_requests(knee: f64, seed: u64) -> (Outcome, Vec<u64>) {
+    let latencies = vec![LatencyLimit { percentile: 99.0, bound_ns: 1_000_000 }];
+    let mut goal = goal(100, 100_000, 0.001);
+    goal.limits.latencies = latencies;
+    let (mut hunt, mut rates, mut state) = (Hunt::new(goal), Vec::new(), seed);
+    let mut chance = || (crate::random::next_word(&mut state) >> 11) as f64 / (1_u64 << 53) as f64;
+    while let Step::Run(trial) = hunt.poll_step() {
+        let items = (trial.rate as f64 * trial.longest_ns as f64 / 1e9) as u64;
+        let share = (0.01 * (trial.rate as f64 / knee).powi(8)).min(1.0);
+        // Enough of them for a sum of chances to be normal.
+        let expected = items as f64 * share;
+        let normal = (0..12).map(|_| chance()).sum::<f64>() - 6.0;
+        let slow = (expected + normal * expected.sqrt()).clamp(0.0, items as f64) as u64;
+        let bad = vec![Bad::default(), Bad::one_event(slow)];
+        let seen = Seen { arrived_items: items, bad, ..Seen::default() };
+        let verdict = hunt.weigh(TrialVerdict::Pass, &seen);
+        rates.push(trial.rate);
+        let arrived = (trial.rate as f64).min(knee * 1.05) as u64;
+        hunt.handle_verdict(verdict, trial.rate, arrived);
+    }
+    let Step::Done(outcome) = hunt.poll_step() else { panic!() };
+    (outcome, rates)
+}
+
+#[test]
+fn requests_near_a_limit_are_tried_until_it_is_certain() {
+    let mut right = 0;
+    for seed in 1..=60 {
+        let (outcome, rates) = hunt_of_requests(20_000.0, seed);
+        // Where the share is 1 % at 20,000/s, it is 1.08 % at 1 % more.
+        let known = match outcome {
+            Outcome::Found { rate, failing_rate } => Some((rate + failing_rate) / 2),
+            Outcome::Unsteady { low, high } => Some((low + high) / 2),
+            _ => None,
+        };
+        right += usize::from(known.is_some_and(|rate| (19_400..=20_600).contains(&rate)));
+        assert!(rates.len() <= 150, "{}", rates.len());
+        let most = rates.iter().map(|rate| rates.iter().filter(|one| *one == rate).count()).max();
+        assert!(most > Some(1), "rates near the limit are tried again: {rates:?}");
+    }
+    assert!(right >= 57, "{right} of 60");
+}
+
+#[test]
+fn one_trial_decides_where_no_request_is_slow_or_all_are() {
+    let mut goal = goal(7, 7, 0.5);
+    goal.limits.latencies = vec![LatencyLimit { percentile: 99.0, bound_ns: 1 }];
+    for (slow, outcome) in [(0, Outcome::Keeps { rate: 7 }), (70, Outcome::Breaks { rate: 7 })] {
+        let mut hunt = Hunt::new(goal.clone());
+        let bad = vec![Bad::default(), Bad::one_event(slow)];
+        let seen = Seen { arrived_items: 70, bad, ..Seen::default() };
+        let verdict = hunt.weigh(TrialVerdict::Pass, &seen);
+        hunt.handle_verdict(verdict, 7, 7);
+        assert_eq!(hunt.poll_step(), Step::Done(outcome));
+    }
 }
 
 #[test]
