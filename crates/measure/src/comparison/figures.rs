@@ -195,7 +195,7 @@ mod tests {
         use crate::{Direction, Plan, Transport, Workload};
 
         let workload = Workload::stream(Direction::Up, Transport::Udp);
-        let draft = crate::run::Draft::new("1".to_owned(), Plan::new("h", 1, workload));
+        let draft = Draft::new("1".to_owned(), Plan::new("h", 1, workload));
         let mut run = draft.into_run(crate::Outcome::Complete, 0, None);
         run.summary.goodput_bps = Some(5.0);
         let goal = Goal {
