@@ -32,6 +32,7 @@ mod habits;
 pub mod host;
 mod http;
 pub mod identity;
+mod index;
 mod key_log;
 pub mod known_servers;
 mod metrics_site;

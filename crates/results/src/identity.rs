@@ -12,12 +12,17 @@ pub(crate) fn random_uuid() -> Result<String, StoreError> {
     if filled != Ok(bytes.len()) {
         return Err(StoreError::Unfit("a run: the kernel gave no random bytes".to_owned()));
     }
-    let number = u128::from_be_bytes(bytes);
-    let number = number & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
+    Ok(format_uuid(u128::from_be_bytes(bytes), 4))
+}
+
+/// The number as a UUID of this version, whose bits replace six of its own (RFC 9562, section 4).
+pub(crate) fn format_uuid(number: u128, version: u8) -> String {
+    let version = u128::from(version & 0xf);
+    let number = number & !(0xf << 76) & !(0b11 << 62) | version << 76 | 0b10 << 62;
     let hex = format!("{number:032x}");
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     let parts = [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)];
-    Ok(parts.join("-"))
+    parts.join("-")
 }
 
 /// Whether this can be a run's name: it is part of a file's name.

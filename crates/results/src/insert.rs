@@ -8,6 +8,7 @@ use linerate_measure::window::{Span, Timeline};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::chunk::{POINTS_IN_A_PART, encode_spans, encode_values};
+use crate::export::outbox;
 use crate::identity::{is_run_name, random_uuid};
 use crate::model::{
     CellEnd, NewDocument, NewRun, NewSeries, RecordedCell, Resumed, RunEnd, RunStatus, Tick,
@@ -236,9 +237,12 @@ pub(crate) fn end_cell(tables: &Connection, attempt: i64, end: &CellEnd) -> Resu
         insert_document(tables, attempt, document)?;
     }
     let period = insert_period(tables, sample, end.period)?;
-    insert_all_series(tables, (run, attempt, period), &end.timelines, &end.series)?;
+    insert_all_series(tables, (run, Some(attempt), period), &end.timelines, &end.series)?;
     tables.execute("DELETE FROM tick WHERE attempt = ?1", [attempt])?;
-    Ok(())
+    match end.status {
+        CellStatus::Done | CellStatus::Failed => outbox::note_change(tables, run, position),
+        CellStatus::Waiting | CellStatus::Running => Ok(()),
+    }
 }
 
 /// The id of the sample's period, in whose place an earlier attempt's goes.
@@ -306,13 +310,13 @@ pub(crate) fn end_run(tables: &Connection, run: i64, end: &RunEnd) -> Result<(),
         let sql = "UPDATE iteration SET status = ?3 WHERE run = ?1 AND num = ?2 + 1";
         tables.execute(sql, params![run, place, verdict])?;
     }
-    Ok(())
+    outbox::note_run(tables, run)
 }
 
 /// Stores timelines and the series over them, which belong to these ids of run, attempt and period.
-fn insert_all_series(
+pub(crate) fn insert_all_series(
     tables: &Connection,
-    (run, attempt, period): (i64, i64, Option<i64>),
+    (run, attempt, period): (i64, Option<i64>, Option<i64>),
     timelines: &[Timeline],
     series: &[NewSeries],
 ) -> Result<(), StoreError> {

@@ -12,6 +12,7 @@ pub mod chunk;
 pub mod compare;
 pub mod convert;
 mod error;
+pub mod export;
 pub mod exposition;
 mod identity;
 mod insert;

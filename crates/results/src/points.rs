@@ -5,16 +5,20 @@ use std::collections::BTreeMap;
 use linerate_measure::window::Span;
 use rusqlite::{OptionalExtension, params};
 
-use crate::StoreError;
 use crate::chunk::{decode_spans, decode_values, part_length};
 use crate::insert::MOST_PARTS;
 use crate::store::{RunId, Store};
+use crate::{Aggregation, StoreError};
 
 /// A series with all its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesPoints {
     /// The numbers of iteration and sample, from 1, where it belongs to a cell.
     pub cell: Option<(u32, u32)>,
+    /// The number of the attempt at the cell, from 1; 0 where it belongs to none.
+    pub attempt: u32,
+    /// Whether it belongs to the cell's period.
+    pub in_period: bool,
     /// Who measured.
     pub source: String,
     /// The metric.
@@ -23,6 +27,8 @@ pub struct SeriesPoints {
     pub class: String,
     /// The unit of the values.
     pub unit: String,
+    /// How its values become one with others'.
+    pub aggregation: Aggregation,
     /// What tells it from others of the metric.
     pub labels: BTreeMap<String, String>,
     /// Its points: when, and the value.
@@ -50,23 +56,59 @@ impl Store {
         Ok(())
     }
 
+    /// Likewise, those of the cell of this position in the run's order.
+    ///
+    /// # Errors
+    /// As [`Self::each_series`].
+    pub fn each_series_of_cell<E: From<StoreError>>(
+        &self,
+        run: RunId,
+        position: u32,
+        mut take: impl FnMut(SeriesPoints) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for id in self.series_of_cell(run, position)? {
+            // None is removed while a cell is read but by another process.
+            if let Some((_, timeline, series)) =
+                self.series_after(run, id - 1)?.filter(|(next, ..)| *next == id)
+            {
+                take(self.points_of(id, timeline, series)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn series_of_cell(&self, run: RunId, position: u32) -> Result<Vec<i64>, StoreError> {
+        let sql = "SELECT s.id FROM iteration i JOIN sample ON sample.iteration = i.id \
+                   JOIN attempt a ON a.sample = sample.id JOIN series s ON s.attempt = a.id \
+                   WHERE i.run = ?1 AND sample.position = ?2 ORDER BY s.id";
+        let mut rows = self.connection.prepare(sql)?;
+        let rows = rows.query_map(params![run.0, position], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     fn series_after(
         &self,
         run: RunId,
         last: i64,
     ) -> Result<Option<(i64, i64, SeriesPoints)>, StoreError> {
-        let sql = "SELECT s.id, s.timeline, s.source, s.type, s.class, s.unit, i.num, sample.num FROM series s \
+        let sql = "SELECT s.id, s.timeline, s.source, s.type, s.class, s.unit, i.num, sample.num, s.aggregation, \
+                   coalesce(a.num, 0), s.period IS NOT NULL FROM series s \
                    LEFT JOIN attempt a ON s.attempt = a.id LEFT JOIN sample ON a.sample = sample.id \
                    LEFT JOIN iteration i ON sample.iteration = i.id \
                    WHERE s.run = ?1 AND s.id > ?2 ORDER BY s.id LIMIT 1";
-        let row = self.connection.query_row(sql, params![run.0, last], |row| {
+        let mut statement = self.connection.prepare(sql)?;
+        let row = statement.query_row(params![run.0, last], |row| {
             let cell = row.get::<_, Option<u32>>(6)?.zip(row.get::<_, Option<u32>>(7)?);
+            let aggregation: String = row.get(8)?;
             let series = SeriesPoints {
                 cell,
+                attempt: row.get(9)?,
+                in_period: row.get(10)?,
                 source: row.get(2)?,
                 metric: row.get(3)?,
                 class: row.get(4)?,
                 unit: row.get(5)?,
+                aggregation: Aggregation::of_name(&aggregation).unwrap_or_default(),
                 labels: BTreeMap::new(),
                 points: Vec::new(),
             };

@@ -240,13 +240,21 @@ impl Store {
             .ok_or_else(|| StoreError::NotFound(format!("the store has no period '{uuid}'")))
     }
 
+    /// The row of a run.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn row(&self, run: RunId) -> Result<RunRow, StoreError> {
+        let sql = format!("{RUN_ROW} WHERE id = ?1");
+        Ok(self.connection.query_row(&sql, [run.0], run_row)?)
+    }
+
     /// All of a run but its documents and series.
     ///
     /// # Errors
     /// Where the file can't be read or breaks its format.
     pub fn details(&self, run: RunId) -> Result<RunDetails, StoreError> {
-        let sql = format!("{RUN_ROW} WHERE id = ?1");
-        let row = self.connection.query_row(&sql, [run.0], run_row)?;
+        let row = self.row(run)?;
         let sql = "SELECT plan, person, email FROM run WHERE id = ?1";
         let (plan, person, email) = self
             .connection
@@ -274,7 +282,26 @@ impl Store {
             run.0,
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
-        let iterations = self.iterations(run)?;
+        let iterations = self.iterations(run, None)?;
+        Ok(RunDetails { row, person, email, plan, tags, hosts, notes, iterations })
+    }
+
+    /// Of a run what belongs to the cell of this position in its order: its iteration alone. Marks, hosts and notes are
+    /// left out.
+    ///
+    /// # Errors
+    /// As [`Self::details`].
+    pub(crate) fn details_of_cell(
+        &self,
+        run: RunId,
+        position: u32,
+    ) -> Result<RunDetails, StoreError> {
+        let row = self.row(run)?;
+        let sql = "SELECT person, email FROM run WHERE id = ?1";
+        let (person, email) =
+            self.connection.query_row(sql, [run.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (tags, hosts, notes, plan) = (Vec::new(), Vec::new(), Vec::new(), String::new());
+        let iterations = self.iterations(run, Some(position))?;
         Ok(RunDetails { row, person, email, plan, tags, hosts, notes, iterations })
     }
 
@@ -286,24 +313,29 @@ impl Store {
         recorded_cells(&self.connection, run.0)
     }
 
-    fn iterations(&self, run: RunId) -> Result<Vec<IterationRow>, StoreError> {
-        let mut iterations = self.rows(
-            "SELECT id, num, uuid, status, primary_metric, primary_period FROM iteration WHERE run = ?1 \
-             ORDER BY num LIMIT ?2",
-            run.0,
-            |row| {
-                let iteration = IterationRow {
-                    num: row.get(1)?,
-                    uuid: row.get(2)?,
-                    status: row.get(3)?,
-                    primary_metric: row.get(4)?,
-                    primary_period: row.get(5)?,
-                    params: Vec::new(),
-                    samples: Vec::new(),
-                };
-                Ok((row.get::<_, i64>(0)?, iteration))
-            },
-        )?;
+    /// The iterations of a run, or the one of the cell of this position.
+    fn iterations(
+        &self,
+        run: RunId,
+        position: Option<u32>,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let sql = "SELECT id, num, uuid, status, primary_metric, primary_period FROM iteration WHERE run = ?1 \
+                   AND (?3 IS NULL OR id IN (SELECT s.iteration FROM iteration i JOIN sample s \
+                   ON s.iteration = i.id WHERE i.run = ?1 AND s.position = ?3)) ORDER BY num LIMIT ?2";
+        let mut rows = self.connection.prepare(sql)?;
+        let rows = rows.query_map(params![run.0, MOST_ROWS, position], |row| {
+            let iteration = IterationRow {
+                num: row.get(1)?,
+                uuid: row.get(2)?,
+                status: row.get(3)?,
+                primary_metric: row.get(4)?,
+                primary_period: row.get(5)?,
+                params: Vec::new(),
+                samples: Vec::new(),
+            };
+            Ok((row.get::<_, i64>(0)?, iteration))
+        })?;
+        let mut iterations = rows.collect::<Result<Vec<_>, _>>()?;
         for (id, iteration) in &mut iterations {
             iteration.params = self.rows(
                 "SELECT benchmark, arg, value, role, engines FROM param WHERE iteration = ?1 \

@@ -16,9 +16,9 @@ use tempfile::TempDir;
 use crate::query::SeriesQuery;
 use crate::*;
 
-const T0: i64 = 1_700_000_000_000;
+pub(crate) const T0: i64 = 1_700_000_000_000;
 
-fn new_run(cells: u32) -> NewRun {
+pub(crate) fn new_run(cells: u32) -> NewRun {
     let param =
         |value: &str| NewParam { arg: "rate".into(), value: value.into(), ..NewParam::default() };
     NewRun {
@@ -59,7 +59,7 @@ fn series(metric: &str, labels: &[(&str, &str)], values: Vec<f64>) -> NewSeries 
 }
 
 /// A cell of four seconds, and one series of these values for each of two engines.
-fn cell(from_s: i64, values: [f64; 4]) -> CellEnd {
+pub(crate) fn cell(from_s: i64, values: [f64; 4]) -> CellEnd {
     let timeline = seconds(from_s, 4);
     CellEnd {
         period: timeline.range(),
@@ -349,9 +349,10 @@ fn other_files_are_refused_by_what_they_are() {
     drop(Store::open(&path).unwrap());
     change("PRAGMA user_version = 9999");
     assert!(open().contains("version 9999") && open().contains("newer linerate"), "{}", open());
-    change(
-        "PRAGMA user_version = 1; CREATE TRIGGER t AFTER INSERT ON tag BEGIN DELETE FROM run; END",
-    );
+    change(&format!(
+        "PRAGMA user_version = {}; CREATE TRIGGER t AFTER INSERT ON tag BEGIN DELETE FROM run; END",
+        store::VERSION
+    ));
     assert!(open().contains("trigger"), "{}", open());
     change(
         "DROP TRIGGER t; DROP TABLE label; CREATE VIEW label AS SELECT 1 series, 2 name, 3 value",

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Transaction, TransactionBehavior};
 
+use crate::export::outbox;
 use crate::identity::random_uuid;
 use crate::model::{CellEnd, NewRun, Resumed, RunEnd, Tick};
 use crate::store::{Journal, RunId, RunLock, Store};
@@ -98,6 +99,16 @@ impl Writer {
             work.locks.insert(id, lock);
             Ok((RunId(id), resumed))
         })
+    }
+
+    /// Notes that a run goes to the index of this address, with all that it has and gets: see
+    /// [`outbox`](crate::export::outbox).
+    ///
+    /// # Errors
+    /// Where SQLite fails.
+    pub fn index_to(&self, run: RunId, target: &str) -> Result<(), StoreError> {
+        let target = target.to_owned();
+        self.perform(move |work| work.commit(|tables| outbox::add_target(tables, run.0, &target)))
     }
 
     /// Begins an attempt at the cell of this position in the run's order.

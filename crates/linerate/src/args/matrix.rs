@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use linerate_measure::order::Order;
 
+use super::index::IndexArgs;
+
 /// The flags of `matrix`.
 #[derive(Args, Debug)]
 #[command(
@@ -40,6 +42,9 @@ pub struct MatrixArgs {
     /// The store's file [default: $LINERATE_STORE, else results.db of the user's data directory]
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,
+    /// The index that results go to, too.
+    #[command(flatten)]
+    pub index: IndexArgs,
     /// Print one JSON document
     #[arg(long, group = "format")]
     pub json: bool,

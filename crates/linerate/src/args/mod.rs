@@ -7,6 +7,7 @@ mod connect;
 mod hosts;
 mod hunt;
 mod identity;
+mod index;
 mod kubernetes;
 mod link;
 mod load;
@@ -27,6 +28,7 @@ pub use connect::{ClosingName, ConnectRateArgs, HandshakeName, LifeArgs, Pattern
 pub use hosts::{HostsArgs, HostsCheckArgs, HostsCommand};
 pub use hunt::HuntArgs;
 pub use identity::IdentityArgs;
+pub use index::{IndexArgs, ServerArgs};
 pub use kubernetes::{
     CheckArgs, CleanArgs, ImageArgs, KubernetesArgs, KubernetesCommand, ManifestArgs,
 };
@@ -42,8 +44,8 @@ pub use proxy::{ProxyArgs, ProxyCongestionName};
 pub use repeat::RepeatArgs;
 pub use report::ReportArgs;
 pub use results::{
-    DiffArgs, ExportArgs, ListArgs, MergeArgs, PlotArgs, RemoveArgs, ResultsArgs, ResultsCommand,
-    ShowArgs,
+    DiffArgs, ExportArgs, ListArgs, MergeArgs, OutboxArgs, PlotArgs, RemoveArgs, ResultsArgs,
+    ResultsCommand, ShowArgs,
 };
 pub use run::{KeyArgs, RunArgs};
 pub use serve::ServeArgs;

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use linerate_results::export::CdmVersion;
+
+use super::index::{ServerArgs, cdm_version};
 
 /// The flags of `results`.
 #[derive(Args, Debug)]
@@ -41,6 +44,8 @@ pub enum ResultsCommand {
     Export(ExportArgs),
     /// Copy the runs of other stores into this one
     Merge(MergeArgs),
+    /// List what an index does not have yet, or send it
+    Outbox(OutboxArgs),
     /// Print the last finished run of each title as OpenMetrics text, for monitoring systems
     Metrics,
     /// Remove runs
@@ -123,7 +128,8 @@ pub struct PlotArgs {
 #[command(before_help = "Examples:
   linerate results export last --csv > run.csv          a row for each point of each series
   linerate results export last > run.ndjson             documents and series, a line of JSON each
-  linerate results export nightly --bundle nightly.db   a store of this run alone, in one file")]
+  linerate results export nightly --bundle nightly.db   a store of this run alone, in one file
+  linerate results export last --opensearch https://search:9200 --ca ca.pem")]
 pub struct ExportArgs {
     /// The runs
     #[arg(value_name = "RUN", required = true)]
@@ -137,9 +143,48 @@ pub struct ExportArgs {
     /// Write a new store FILE that has these runs alone
     #[arg(long, value_name = "FILE", group = "form")]
     pub bundle: Option<PathBuf>,
+    /// Write documents of the Common Data Model to this OpenSearch or Elasticsearch
+    #[arg(long, value_name = "URL", group = "form")]
+    pub opensearch: Option<String>,
+    /// How the index is reached.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// The version of the Common Data Model: v7dev to v10dev [default: the newest that the index has]
+    #[arg(long, value_name = "VERSION", value_parser = cdm_version, requires = "opensearch")]
+    pub cdm: Option<CdmVersion>,
+    /// The sources whose series go to the index, such as linerate,mpstat [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "opensearch")]
+    pub sources: Vec<String>,
+    /// At most so many points a second go to the index [default: all]
+    #[arg(long, value_name = "NUMBER", value_parser = positive_number, requires = "opensearch")]
+    pub hz: Option<f64>,
     /// Write to FILE, as a whole or not at all
-    #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bundle", "opensearch"])]
     pub output: Option<PathBuf>,
+}
+
+/// The flags of `results outbox`.
+#[derive(Args, Debug)]
+#[command(before_help = "Examples:
+  linerate results outbox
+  linerate results outbox --send https://search:9200 --ca ca.pem")]
+pub struct OutboxArgs {
+    /// Print a JSON array
+    #[arg(long, conflicts_with = "send")]
+    pub json: bool,
+    /// Send what waits for the index of this address, and what it refused before
+    #[arg(long, value_name = "URL")]
+    pub send: Option<String>,
+    /// How the index is reached.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+fn positive_number(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|number| number.is_finite() && (0.001..=1e6).contains(number))
+        .ok_or_else(|| format!("'{text}' is no rate: give a number from 0.001 to 1000000"))
 }
 
 /// The flags of `results merge`.

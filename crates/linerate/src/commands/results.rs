@@ -1,5 +1,7 @@
 //! `results`: what the store has.
 
+mod index;
+
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
@@ -47,8 +49,12 @@ pub(super) fn perform(args: &ResultsArgs, cancel: &Cancel) -> Result<u8, Failure
         ResultsCommand::Show(show) => print_run(&open(&path)?, show)?,
         ResultsCommand::Diff(diff) => print_comparison(&open(&path)?, diff)?,
         ResultsCommand::Plot(plot) => draw(&open(&path)?, plot, cancel)?,
-        ResultsCommand::Export(export) => print_all(&open(&path)?, export, cancel)?,
+        ResultsCommand::Export(export) => match &export.opensearch {
+            Some(url) => return index::send_runs(&open(&path)?, export, url, cancel),
+            None => print_all(&open(&path)?, export, cancel)?,
+        },
         ResultsCommand::Merge(merge) => take_in(path, merge, cancel)?,
+        ResultsCommand::Outbox(outbox) => return index::outbox(&path, outbox, cancel),
         ResultsCommand::Metrics => print_metrics(&path)?,
         ResultsCommand::Rm(remove) => remove_runs(&path, remove)?,
     }

@@ -7,6 +7,7 @@ mod bad_input;
 mod generated;
 mod habits;
 mod help;
+mod index;
 mod matrix;
 mod matrix_resume;
 mod output_file;

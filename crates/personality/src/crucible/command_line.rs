@@ -1,6 +1,7 @@
 //! The command line: `crucible multiplex`, `run`, `get result` and `get metric`.
 
 use super::endpoint::{Endpoint, parse_endpoint};
+pub use super::kept::Kept;
 use super::numbers::parse_numbers;
 use super::parameter::{EngineRole, Setting};
 use super::quirk::{Reading, render_quirks};
@@ -82,8 +83,8 @@ pub struct RunOptions {
     pub params: GivenParams,
     /// The run's name among all stores.
     pub run_id: Option<String>,
-    /// The store.
-    pub store: Option<String>,
+    /// Where results are.
+    pub kept: Kept,
     /// The seed of a random order.
     pub seed: Option<u64>,
     /// The original's program on each host, in place of linerate's own iperf3.
@@ -149,8 +150,8 @@ pub struct ResultOptions {
     pub harness: Option<String>,
     /// How they are printed.
     pub format: Format,
-    /// The store.
-    pub store: Option<String>,
+    /// Where results are.
+    pub kept: Kept,
     /// Whether quirks are wanted.
     pub reading: Reading,
 }
@@ -182,8 +183,8 @@ pub struct MetricOptions {
     pub decimal_places: Option<usize>,
     /// How it is printed.
     pub format: Format,
-    /// The store.
-    pub store: Option<String>,
+    /// Where results are.
+    pub kept: Kept,
     /// Whether quirks are wanted.
     pub reading: Reading,
 }
@@ -211,6 +212,10 @@ fn put<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
 
 const COMPAT: &str = "do as the original where it does the unexpected (see below)";
 const ORIGINAL: &str = "measure with the original iperf3 at this path of each host";
+const INDEX: &str = "send results to this OpenSearch or Elasticsearch, too, while it measures";
+const OPENSEARCH: &str = "answer from this OpenSearch or Elasticsearch, not from the store";
+const CA: &str = "trust the certificates of FILE (PEM) at the index (default: the system's)";
+const AUTH_FILE: &str = "a credential for the index (default: LINERATE_INDEX_AUTH)";
 const STORE: &str = "the store of results (default: LINERATE_STORE, else the user's own)";
 
 #[rustfmt::skip]
@@ -242,7 +247,10 @@ const RUN: &[Flag<Take<RunOptions>>] = &[
     row("id", "UUID", "the run's name (default: a random UUID)", |o, v| put(&mut o.run_id, v.to_owned())),
     row("log-level", "LEVEL", "accepted without effect", |_, _| Ok(())),
     own(row("seed", "N", "the seed of a random order", |o, v| put(&mut o.seed, number(v)?))),
-    own(row("store", "FILE", STORE, |o, v| put(&mut o.store, v.to_owned()))),
+    own(row("store", "FILE", STORE, |o, v| put(&mut o.kept.store, v.to_owned()))),
+    own(row("index", "URL", INDEX, |o, v| put(&mut o.kept.index, v.to_owned()))),
+    own(row("ca", "FILE", CA, |o, v| put(&mut o.kept.ca, v.to_owned()))),
+    own(row("auth-file", "FILE", AUTH_FILE, |o, v| put(&mut o.kept.auth_file, v.to_owned()))),
     own(row("iperf3", "PATH", ORIGINAL, |o, v| put(&mut o.iperf3, program(v)?))),
     own(row("resume", "RUN", "go on with a run that was cut off", |o, v| put(&mut o.resume, v.to_owned()))),
     own(row("dry-run", "", "print the plan, and touch nothing", |o, _| { o.is_dry = true; Ok(()) })),
@@ -256,7 +264,10 @@ const GET_RESULT: &[Flag<Take<ResultOptions>>] = &[
     row("email", "ADDRESS", "all runs of an address", |o, v| put(&mut o.email, v.to_owned())),
     row("harness", "NAME", "all runs of a harness", |o, v| put(&mut o.harness, v.to_owned())),
     row("output-format", "FORMAT", "txt or json", |o, v| { o.format = format(v, &["txt", "json"])?; Ok(()) }),
-    own(row("store", "FILE", STORE, |o, v| put(&mut o.store, v.to_owned()))),
+    own(row("store", "FILE", STORE, |o, v| put(&mut o.kept.store, v.to_owned()))),
+    own(row("opensearch", "URL", OPENSEARCH, |o, v| put(&mut o.kept.index, v.to_owned()))),
+    own(row("ca", "FILE", CA, |o, v| put(&mut o.kept.ca, v.to_owned()))),
+    own(row("auth-file", "FILE", AUTH_FILE, |o, v| put(&mut o.kept.auth_file, v.to_owned()))),
     own(row("compat", "", COMPAT, |o, _| { o.reading = Reading::Compat; Ok(()) })),
 ];
 
@@ -277,7 +288,10 @@ const GET_METRIC: &[Flag<Take<MetricOptions>>] = &[
     row("decimal-places", "N", "digits behind the point (default 2)", |o, v| put(&mut o.decimal_places, places(v)?)),
     row("output-format", "FORMAT", "table, json or csv",
         |o, v| { o.format = format(v, &["table", "json", "csv"])?; Ok(()) }),
-    own(row("store", "FILE", STORE, |o, v| put(&mut o.store, v.to_owned()))),
+    own(row("store", "FILE", STORE, |o, v| put(&mut o.kept.store, v.to_owned()))),
+    own(row("opensearch", "URL", OPENSEARCH, |o, v| put(&mut o.kept.index, v.to_owned()))),
+    own(row("ca", "FILE", CA, |o, v| put(&mut o.kept.ca, v.to_owned()))),
+    own(row("auth-file", "FILE", AUTH_FILE, |o, v| put(&mut o.kept.auth_file, v.to_owned()))),
     own(row("compat", "", COMPAT, |o, _| { o.reading = Reading::Compat; Ok(()) })),
 ];
 

@@ -10,6 +10,7 @@ pub mod document;
 pub mod endpoint;
 pub mod fault;
 pub mod iperf;
+mod kept;
 pub mod kube;
 pub mod multiplex;
 pub mod mv_params;

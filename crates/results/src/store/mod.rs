@@ -108,6 +108,17 @@ impl Store {
         Ok(Self { connection, path: path.to_owned(), journal: Journal::for_path(path) })
     }
 
+    /// A store without a file.
+    ///
+    /// # Errors
+    /// Where SQLite fails.
+    pub(crate) fn in_memory() -> Result<Self, StoreError> {
+        let mut connection = Connection::open_in_memory()?;
+        let path = PathBuf::from(":memory:");
+        version::bring_up_to_date(&mut connection, &path)?;
+        Ok(Self { connection, path, journal: Journal::Truncate })
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

@@ -13,7 +13,8 @@ const APPLICATION: i64 = 0x6c6e_7274;
 
 /// What makes each version of the version before. The first makes an empty file a store. Never change one that was
 /// released: add another, and the file of the version before to the tests.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/1.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/1.sql"), include_str!("../migrations/2.sql")];
 
 /// The version that this program writes.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;

@@ -28,8 +28,9 @@ use linerate_results::{NewCell, NewHost, NewIteration, NewParam, NewRun, Origin,
 use serde_json::json;
 
 use super::{Failure, await_file, print, run as plans};
-use crate::args::MatrixArgs;
+use crate::args::{IndexArgs, MatrixArgs};
 use crate::executable::binaries;
+use crate::index::{Live, Target};
 use crate::output::{FootLine, Table, render_json};
 use crate::start_time::utc_now_ns;
 use crate::store;
@@ -164,6 +165,7 @@ pub(crate) fn carry_out(
 ) -> Result<u8, Failure> {
     // What can't be used is told before the run is in the store.
     hosts_of(plan, "", 0)?;
+    let target = target_of(args)?;
     let path = store_path(args.store.as_deref())?;
     let hash = hash_of(plan);
     let writer = Writer::open(&path)?;
@@ -183,10 +185,12 @@ pub(crate) fn carry_out(
         let record = json!({ "record": "run_began", "run": name, "cells": cells.len() });
         screen.put(&record).map_err(failure_of)?;
     }
+    let live = go_live(target.as_ref(), args, &path, (&writer, id))?;
     let mut recorder = Recorder {
         plan,
         writer: &writer,
         run: id,
+        live: live.as_ref(),
         screen,
         attempt: None,
         collected: Collected::default(),
@@ -213,7 +217,36 @@ pub(crate) fn carry_out(
     let Recorder { screen, .. } = recorder;
     writer.close()?;
     report(args, &screen, &outcome)?;
+    if let Some(live) = live {
+        live.end(cancel);
+    }
     Ok(outcome.exit_code())
+}
+
+/// The index that results go to.
+fn target_of(args: &MatrixArgs) -> Result<Option<Target>, Failure> {
+    let IndexArgs { url, server, cdm } = &args.index;
+    match url {
+        Some(url) => Target::new("--index", url, server).map(Some).map_err(Failure::usage),
+        None if cdm.is_some() || server.ca.is_some() || server.auth_file.is_some() => {
+            Err(Failure::usage("--ca, --auth-file and --cdm need --index URL"))
+        }
+        None => Ok(None),
+    }
+}
+
+/// Has the run's results sent to the index while it is measured.
+fn go_live(
+    target: Option<&Target>,
+    args: &MatrixArgs,
+    path: &Path,
+    (writer, run): (&Writer, RunId),
+) -> Result<Option<Live>, Failure> {
+    let Some(target) = target else { return Ok(None) };
+    writer.index_to(run, target.url())?;
+    let live = Live::start(path, target, args.index.cdm).map_err(Failure::here)?;
+    live.wake();
+    Ok(Some(live))
 }
 
 fn report(args: &MatrixArgs, screen: &Screen, outcome: &Outcome<'_>) -> Result<(), Failure> {

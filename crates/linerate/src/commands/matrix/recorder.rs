@@ -14,12 +14,15 @@ use serde_json::{Value, json};
 
 use super::collected::Collected;
 use super::screen::Screen;
+use crate::index::Live;
 
 /// The sink of a run.
 pub(super) struct Recorder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) writer: &'a Writer,
     pub(super) run: RunId,
+    /// What sends the run to an index.
+    pub(super) live: Option<&'a Live>,
     pub(super) screen: Screen,
     /// The attempt that runs.
     pub(super) attempt: Option<AttemptId>,
@@ -77,6 +80,7 @@ impl Recorder<'_> {
                         self.collected.end_cell(asked.hz, &mut kept);
                     }
                     self.writer.end_cell(attempt, kept)?;
+                    self.live.iter().for_each(|live| live.wake());
                 }
             }
             Event::HostLost { host, why } => {

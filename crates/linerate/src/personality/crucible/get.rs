@@ -1,10 +1,13 @@
 //! `crucible get result` and `get metric`: queries of the store, printed as the original prints them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use linerate_personality::crucible::command_line::{Format, MetricOptions, ResultOptions};
+use linerate_engine::event::Cancel;
+use linerate_personality::crucible::command_line::{Format, Kept, MetricOptions, ResultOptions};
 use linerate_results::breakout::Breakout;
+use linerate_results::export::client::IndexError;
+use linerate_results::export::indexed::{Points, Wanted, read_runs};
 use linerate_results::query::{Answer, Filter, SeriesQuery};
 use linerate_results::read::RunRow;
 use linerate_results::{Aggregation, RunId, Store, StoreError};
@@ -14,7 +17,9 @@ use super::super::stdout::say;
 use super::Failure;
 use super::summary::{RunResult, render_json, render_text};
 use super::table::{render_csv, render_table};
+use crate::args::ServerArgs;
 use crate::commands::matrix::store_path;
+use crate::index::{ATTENDED_TRIES, Target};
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -22,15 +27,39 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Opens the store that was asked for, or the user's own.
-fn open(store: Option<&String>) -> Result<Store, Failure> {
-    let path = store_path(store.map(Path::new)).map_err(Failure::of_command)?;
+/// Opens the store that was asked for, or the user's own; of an index a store with what it has of these runs.
+fn open(kept: &Kept, wanted: impl FnOnce() -> Wanted, points: &Points) -> Result<Store, Failure> {
+    if let Some(url) = &kept.index {
+        let server = ServerArgs {
+            ca: kept.ca.as_ref().map(PathBuf::from),
+            auth_file: kept.auth_file.as_ref().map(PathBuf::from),
+        };
+        let target = Target::new("--opensearch", url, &server).map_err(Failure::usage)?;
+        let mut index = target.open(None, ATTENDED_TRIES, &Cancel::default())?;
+        return Ok(read_runs(&mut index, &wanted(), points)?);
+    }
+    let path = store_path(kept.store.as_deref().map(Path::new)).map_err(Failure::of_command)?;
     Ok(Store::open_to_read(&path)?)
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Self {
+        Self::new(error)
+    }
 }
 
 /// Prints the results of runs.
 pub(super) fn print_result(options: &ResultOptions) -> Result<u8, Failure> {
-    let store = open(options.store.as_ref())?;
+    let wanted = || match &options.run {
+        Some(run) => Wanted::Run(run.clone()),
+        None => {
+            let words =
+                [("harness", &options.harness), ("name", &options.user), ("email", &options.email)];
+            let given = words.into_iter().filter_map(|(name, word)| Some((name, word.clone()?)));
+            Wanted::With(given.collect())
+        }
+    };
+    let store = open(&options.kept, wanted, &Points::Primary)?;
     let runs = match &options.run {
         Some(run) => vec![store.find(run)?.id],
         None => matching(&store, options)?,
@@ -67,7 +96,12 @@ fn matching(store: &Store, options: &ResultOptions) -> Result<Vec<RunId>, Failur
 
 /// Prints a metric.
 pub(super) fn print_metric(options: &MetricOptions) -> Result<u8, Failure> {
-    let store = open(options.store.as_ref())?;
+    let wanted = || match (&options.run, &options.period) {
+        (None, Some(period)) => Wanted::Period(period.clone()),
+        (run, _) => Wanted::Run(run.clone().unwrap_or_default()),
+    };
+    let points = Points::Of(options.source.clone(), options.metric.clone());
+    let store = open(&options.kept, wanted, &points)?;
     let run = match (&options.run, &options.period) {
         (Some(run), _) => store.find(run)?.id,
         (None, Some(period)) => store.run_of_period(period)?,

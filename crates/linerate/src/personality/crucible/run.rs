@@ -19,7 +19,7 @@ use super::super::stdout::say;
 use super::multiplex::read_text;
 use super::plan::{Making, Planned, client_line, plan};
 use super::{Failure, NAME};
-use crate::args::MatrixArgs;
+use crate::args::{IndexArgs, MatrixArgs, ServerArgs};
 use crate::commands::matrix::{Labels, carry_out};
 use crate::output::narrate;
 use crate::signals::stop_on_signals;
@@ -64,7 +64,15 @@ pub(super) fn perform(options: &RunOptions) -> Result<u8, Failure> {
         resume: options.resume.clone(),
         samples: None,
         order: None,
-        store: options.store.as_ref().map(PathBuf::from),
+        store: options.kept.store.as_ref().map(PathBuf::from),
+        index: IndexArgs {
+            url: options.kept.index.clone(),
+            server: ServerArgs {
+                ca: options.kept.ca.as_ref().map(PathBuf::from),
+                auth_file: options.kept.auth_file.as_ref().map(PathBuf::from),
+            },
+            cdm: None,
+        },
         json: false,
         ndjson: false,
         quiet: false,

@@ -26,11 +26,13 @@ pub(super) fn render_table(answer: &Answer, names: &[&str], options: &MetricOpti
         text.push('\n');
     }
     if !answer.compat {
-        text.push_str(&format!(
-            "\nValues are in {}. Data cover {:.1} % of the time.\n",
-            answer.unit,
-            coverage(answer) * 100.0
-        ));
+        // An index has no units.
+        let unit = match answer.unit.as_str() {
+            "" => String::new(),
+            unit => format!("Values are in {unit}. "),
+        };
+        let covered = coverage(answer) * 100.0;
+        text.push_str(&format!("\n{unit}Data cover {covered:.1} % of the time.\n"));
     }
     text
 }

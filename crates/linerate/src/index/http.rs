@@ -1,0 +1,184 @@
+//! HTTP to an index, with TLS and a credential.
+
+use std::fs;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use linerate_engine::event::Cancel;
+use linerate_results::export::client::{Exchange, Reply, Request};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use ureq::Agent;
+use ureq::http;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use super::Target;
+
+/// An answer may take so long: a server may delete millions of documents before it answers.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A connection may take so long.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The largest answer, bytes.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// How often a pause looks whether it is wanted any more.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Bundles of the certificates that a system trusts.
+const SYSTEM_BUNDLES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// The certificates that this system trusts, in PEM.
+///
+/// # Errors
+/// Says where was looked.
+pub(super) fn system_authorities() -> Result<Vec<u8>, String> {
+    SYSTEM_BUNDLES.iter().find_map(|path| fs::read(path).ok()).ok_or_else(|| {
+        format!(
+            "this system has no list of trusted certificates ({}): give --ca FILE",
+            SYSTEM_BUNDLES.join(", ")
+        )
+    })
+}
+
+/// The certificates of a file.
+///
+/// # Errors
+/// Where it is no PEM.
+pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| format!("no certificate in PEM: {error}"))?;
+    match certificates.is_empty() && !pem.is_empty() {
+        true => Err("the file has no certificate in PEM".to_owned()),
+        false => Ok(certificates),
+    }
+}
+
+/// The header of a credential: `Basic USER:PASSWORD`, `Bearer TOKEN` or `ApiKey KEY`.
+///
+/// # Errors
+/// Where it is none of these; the sentence doesn't show it.
+pub(super) fn authorization(line: &str) -> Result<String, String> {
+    let line = line.trim();
+    let known = "give `Basic USER:PASSWORD`, `Bearer TOKEN` or `ApiKey KEY`";
+    let (scheme, credential) = line.split_once(' ').ok_or(known)?;
+    let credential = credential.trim();
+    if credential.is_empty() || credential.chars().any(char::is_control) {
+        return Err(known.to_owned());
+    }
+    match scheme.to_ascii_lowercase().as_str() {
+        "basic" if credential.contains(':') => Ok(format!("Basic {}", STANDARD.encode(credential))),
+        "basic" => Err("`Basic` needs USER:PASSWORD".to_owned()),
+        "bearer" => Ok(format!("Bearer {credential}")),
+        "apikey" => Ok(format!("ApiKey {credential}")),
+        _ => Err(known.to_owned()),
+    }
+}
+
+/// The way to an index.
+pub(crate) struct Http {
+    agent: Agent,
+    url: String,
+    authorization: Option<String>,
+    cancel: Cancel,
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    /// The way to this index. `cancel` ends its pauses.
+    ///
+    /// # Errors
+    /// Where a certificate can't be used.
+    pub(super) fn new(target: &Target, cancel: &Cancel) -> Result<Self, String> {
+        let roots = certificates(&target.authorities)?;
+        let roots = roots.iter().map(|der| Certificate::from_der(der.as_ref()).to_owned());
+        let tls = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(Arc::new(
+                rustls::crypto::aws_lc_rs::default_provider(),
+            ))
+            .root_certs(RootCerts::from(roots))
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_connect(Some(CONNECT))
+            .timeout_global(Some(TIMEOUT))
+            .user_agent(concat!("linerate/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Self {
+            agent: Agent::new_with_config(config),
+            url: target.url.clone(),
+            authorization: target.authorization.clone(),
+            cancel: cancel.clone(),
+        })
+    }
+}
+
+impl Exchange for Http {
+    fn send(&mut self, request: &Request<'_>) -> Result<Reply, String> {
+        let kind = match request.path.starts_with("/_bulk") {
+            true => "application/x-ndjson",
+            false => "application/json",
+        };
+        let mut built = http::Request::builder()
+            .method(request.method)
+            .uri(format!("{}{}", self.url, request.path))
+            .header("Accept", "application/json");
+        if let Some(authorization) = &self.authorization {
+            built = built.header("Authorization", authorization);
+        }
+        let sent = match request.body {
+            "" => built.body(()).map_err(ureq::Error::from).and_then(|request| {
+                let request = self.agent.configure_request(request);
+                self.agent.run(request.allow_non_standard_methods(true).build())
+            }),
+            body => {
+                let built = built.header("Content-Type", kind);
+                built
+                    .body(body.to_owned())
+                    .map_err(ureq::Error::from)
+                    .and_then(|request| self.agent.run(request))
+            }
+        };
+        let mut answer = sent.map_err(|error| said(&error))?;
+        let asked = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok());
+        let retry_after = asked.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let status = answer.status().as_u16();
+        let body = answer.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true);
+        let body = body.read_to_string().map_err(|error| said(&error))?;
+        Ok(Reply { status, retry_after, body })
+    }
+
+    /// Waits up to a quarter longer, so that many clients of a busy server don't come back at once.
+    fn pause(&mut self, time: Duration) -> bool {
+        let mut byte = [0];
+        let _without = aws_lc_rs::rand::fill(&mut byte);
+        let end = Instant::now() + time + time / 4 * u32::from(byte[0]) / 255;
+        while Instant::now() < end {
+            if self.cancel.requested() {
+                return false;
+            }
+            thread::sleep(LOOK_EVERY.min(end.saturating_duration_since(Instant::now())));
+        }
+        !self.cancel.requested()
+    }
+}
+
+fn said(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::HostNotFound => "its name has no address".to_owned(),
+        error => error.to_string(),
+    }
+}

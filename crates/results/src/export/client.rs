@@ -1,0 +1,550 @@
+//! Writing documents to a server of OpenSearch or Elasticsearch, and reading them: what is asked, and what its answers
+//! mean. How a request gets there is the business of an [`Exchange`].
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::document::Document;
+use super::mapping::{creation, missing};
+use super::{CdmVersion, DocumentKind};
+
+/// Documents of one request.
+const MOST_DOCUMENTS: usize = 4000;
+
+/// Bytes of one request, a document more or less.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The pause after the first failure. Each later one is twice as long, up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Refused documents that are named.
+const MOST_REFUSALS: usize = 100;
+
+/// Documents of one answer.
+const PAGE: usize = 10_000;
+
+/// Names of one question.
+pub(super) const IDS: usize = 1000;
+
+/// The most documents that are kept for one question.
+const MOST_FOUND: usize = 1_000_000;
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// `GET`, `PUT` or `POST`.
+    pub method: &'a str,
+    /// Path and query, such as `/_bulk`.
+    pub path: &'a str,
+    /// JSON, or lines of JSON; empty: none.
+    pub body: &'a str,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// How long the server asks to wait.
+    pub retry_after: Option<Duration>,
+    /// The content.
+    pub body: String,
+}
+
+/// Carries requests to one server.
+pub trait Exchange {
+    /// Sends a request and awaits its answer, whatever its status.
+    ///
+    /// # Errors
+    /// Where none came: a sentence.
+    fn send(&mut self, request: &Request<'_>) -> Result<Reply, String>;
+
+    /// Waits so long or somewhat longer. False: nothing more is wanted.
+    fn pause(&mut self, time: Duration) -> bool;
+}
+
+/// Why documents could not be written or read: a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IndexError {
+    /// The server can't be reached or is too busy. The same may succeed later.
+    #[error("the index can't be reached: {0}")]
+    Away(String),
+    /// The server refuses what was asked.
+    #[error("the index refuses {0}")]
+    Refused(String),
+    /// What answers is no such server, or not as it should be.
+    #[error("the index answers what can't be understood: {0}")]
+    Strange(String),
+    /// An index of the name is there, and is none of the Common Data Model.
+    #[error(
+        "the index {name} can't take documents of the Common Data Model: {why}; remove it, or give another version with --cdm"
+    )]
+    Unfit {
+        /// Its name.
+        name: String,
+        /// What differs.
+        why: String,
+    },
+    /// The store failed.
+    #[error("{0}")]
+    Store(String),
+    /// The wait was given up.
+    #[error("interrupted; the index has not got all documents")]
+    Interrupted,
+}
+
+impl From<crate::StoreError> for IndexError {
+    fn from(error: crate::StoreError) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+/// What became of the documents that were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// New ones.
+    pub created: u64,
+    /// Those that took the place of themselves.
+    pub updated: u64,
+    /// Those that the server refused for their content.
+    pub refused: u64,
+    /// The first of these, by index and name, with the server's reason.
+    pub refusals: Vec<String>,
+}
+
+/// A server with documents of one version of the Common Data Model.
+#[derive(Debug)]
+pub struct Index<E> {
+    exchange: E,
+    version: CdmVersion,
+    /// How often in a row the server may fail.
+    tries: u32,
+    /// When the run began whose documents are written, which tells the month of their indices.
+    began_ms: i64,
+    /// Indices that are known to be fit.
+    fit: BTreeSet<String>,
+    waiting: Vec<Document>,
+    waiting_bytes: usize,
+    written: Written,
+}
+
+impl<E: Exchange> Index<E> {
+    /// Asks a server what it is. The version is the one that is asked for, else the newest that the server has indices
+    /// of, else the newest of all.
+    ///
+    /// # Errors
+    /// Where no such server answers.
+    pub fn open(exchange: E, asked: Option<CdmVersion>, tries: u32) -> Result<Self, IndexError> {
+        let mut index = Self {
+            exchange,
+            version: asked.unwrap_or(CdmVersion::V10),
+            tries,
+            began_ms: 0,
+            fit: BTreeSet::new(),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            written: Written::default(),
+        };
+        let root = index.ask("GET", "/", "")?;
+        if root["version"]["number"].as_str().is_none() {
+            let why = "it is neither OpenSearch nor Elasticsearch";
+            return Err(IndexError::Strange(why.to_owned()));
+        }
+        if asked.is_none() {
+            let known = index.versions()?;
+            index.version = known.first().copied().unwrap_or(CdmVersion::V10);
+        }
+        Ok(index)
+    }
+
+    /// The versions that the server has indices of, the newest first.
+    ///
+    /// # Errors
+    /// Where the server fails.
+    pub fn versions(&mut self) -> Result<Vec<CdmVersion>, IndexError> {
+        let list = self.ask("GET", "/_cat/indices/cdm*?h=index&format=json", "")?;
+        let names = list.as_array().into_iter().flatten();
+        let versions: BTreeSet<CdmVersion> =
+            names.filter_map(|row| CdmVersion::of_index(row["index"].as_str()?)).collect();
+        Ok(versions.into_iter().rev().collect())
+    }
+
+    /// The version.
+    pub fn version(&self) -> CdmVersion {
+        self.version
+    }
+
+    /// Takes another version.
+    pub fn set_version(&mut self, version: CdmVersion) {
+        self.version = version;
+    }
+
+    /// The exchange.
+    pub fn exchange(&mut self) -> &mut E {
+        &mut self.exchange
+    }
+
+    /// Begins with the documents of a run that began then. Indices of all kinds are there afterwards.
+    ///
+    /// # Errors
+    /// Where an index can't be made, or is there and unfit.
+    pub fn begin(&mut self, began_ms: i64) -> Result<(), IndexError> {
+        self.flush()?;
+        self.began_ms = began_ms;
+        DocumentKind::ALL.into_iter().try_for_each(|kind| self.make_index(kind))
+    }
+
+    /// Makes an index unless it is there. It is never left to a first document, for which the server would guess types.
+    fn make_index(&mut self, kind: DocumentKind) -> Result<(), IndexError> {
+        let name = self.version.index(kind, self.began_ms);
+        if self.fit.contains(&name) {
+            return Ok(());
+        }
+        let wanted = creation(kind, self.version);
+        let path = format!("/{name}");
+        let reply = self.exchange_patiently("PUT", &path, &wanted.to_string())?;
+        match reply.status {
+            200..=299 => {}
+            _ if reply.body.contains("resource_already_exists_exception") => {
+                self.complete(&name, &wanted["mappings"])?;
+            }
+            _ => return Err(refusal(&format!("to make the index {name}"), &reply)),
+        }
+        self.fit.insert(name);
+        Ok(())
+    }
+
+    /// Adds the fields that an index lacks.
+    fn complete(&mut self, name: &str, wanted: &Value) -> Result<(), IndexError> {
+        let path = format!("/{name}/_mapping");
+        let found = self.ask("GET", &path, "")?;
+        // An alias has the name of the index behind it.
+        let found = found.as_object().and_then(|all| all.values().next()).cloned();
+        let found = found.unwrap_or_default();
+        match missing(wanted, &found["mappings"]) {
+            Ok(None) => Ok(()),
+            Ok(Some(fields)) => self.ask("PUT", &path, &fields.to_string()).map(drop),
+            Err(why) => Err(IndexError::Unfit { name: name.to_owned(), why }),
+        }
+    }
+
+    /// Writes a document, soon or with those that follow.
+    ///
+    /// # Errors
+    /// Those of [`Self::flush`].
+    pub fn put(&mut self, document: Document) -> Result<(), IndexError> {
+        self.waiting_bytes += document.body.len() + document.id.len() + 100;
+        self.waiting.push(document);
+        if self.waiting.len() >= MOST_DOCUMENTS || self.waiting_bytes >= MOST_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes all documents that wait. Those that a busy server did not take are written again after a pause.
+    ///
+    /// # Errors
+    /// Where the server fails too often in a row, or refuses all. What was written stays.
+    pub fn flush(&mut self) -> Result<(), IndexError> {
+        let mut batches = vec![std::mem::take(&mut self.waiting)];
+        self.waiting_bytes = 0;
+        let mut failures = 0;
+        while let Some(batch) = batches.pop() {
+            if batch.is_empty() {
+                continue;
+            }
+            let reply = self.exchange_patiently("POST", "/_bulk", &self.lines(&batch))?;
+            match reply.status {
+                200..=299 => {
+                    let whole = batch.len();
+                    let (left, why) = self.read_items(batch, &reply)?;
+                    if left.is_empty() {
+                        failures = 0;
+                        continue;
+                    }
+                    failures = if left.len() < whole { 1 } else { failures + 1 };
+                    self.wait(failures, reply.retry_after, &why)?;
+                    batches.push(left);
+                }
+                413 => self.split(batch, &reply, &mut batches),
+                _ => return Err(refusal("a bulk of documents", &reply)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Halves what is too large for the server.
+    fn split(&mut self, mut batch: Vec<Document>, reply: &Reply, batches: &mut Vec<Vec<Document>>) {
+        if let [only] = &batch[..] {
+            let only = only.clone();
+            return self.note_refusal(&only, &said(reply));
+        }
+        let second = batch.split_off(batch.len() / 2);
+        batches.extend([second, batch]);
+    }
+
+    fn lines(&self, batch: &[Document]) -> String {
+        let mut lines = String::new();
+        for document in batch {
+            let name = self.version.index(document.kind, self.began_ms);
+            let action = json!({ "index": { "_index": name, "_id": document.id } });
+            lines += &format!("{action}\n{}\n", document.body);
+        }
+        lines
+    }
+
+    /// What became of each document. Those that may succeed later come back, with a reason.
+    fn read_items(
+        &mut self,
+        batch: Vec<Document>,
+        reply: &Reply,
+    ) -> Result<(Vec<Document>, String), IndexError> {
+        let answer = parse(reply)?;
+        let items = answer["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if items.len() != batch.len() {
+            let (told, sent) = (items.len(), batch.len());
+            return Err(IndexError::Strange(format!("it tells of {told} documents of {sent}")));
+        }
+        let (mut left, mut why) = (Vec::new(), String::new());
+        for (document, item) in batch.into_iter().zip(items) {
+            let item = item.as_object().and_then(|item| item.values().next());
+            let item = item.unwrap_or(&Value::Null);
+            let status = item["status"].as_u64().unwrap_or(0);
+            let reason = || {
+                let (kind, text) =
+                    (item["error"]["type"].as_str(), item["error"]["reason"].as_str());
+                let (kind, text) = (kind.unwrap_or("no reason"), text.unwrap_or_default());
+                let cause = item["error"]["caused_by"]["reason"].as_str().unwrap_or_default();
+                let cause = if cause.is_empty() { String::new() } else { format!(" ({cause})") };
+                format!("{kind}: {text}{cause}")
+            };
+            // A full disk blocks indices with either of two statuses.
+            let is_blocked = item["error"]["type"] == "cluster_block_exception";
+            match status {
+                201 => self.written.created += 1,
+                200 => self.written.updated += 1,
+                429 | 500..=599 => {
+                    why = reason();
+                    left.push(document);
+                }
+                _ if is_blocked => {
+                    why = reason();
+                    left.push(document);
+                }
+                _ => self.note_refusal(&document, &reason()),
+            }
+        }
+        Ok((left, why))
+    }
+
+    fn note_refusal(&mut self, document: &Document, why: &str) {
+        self.written.refused += 1;
+        if self.written.refusals.len() < MOST_REFUSALS {
+            let name = self.version.index(document.kind, self.began_ms);
+            let text: String = format!("{name} {}: {why}", document.id).chars().take(500).collect();
+            self.written.refusals.push(text);
+        }
+    }
+
+    /// What became of the documents until now.
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Takes what became of them, and begins to count anew.
+    pub fn take_written(&mut self) -> Written {
+        std::mem::take(&mut self.written)
+    }
+
+    /// Forgets what waits: it will be made again.
+    pub fn forget_waiting(&mut self) {
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+    }
+
+    /// Deletes the series of a run with their points.
+    ///
+    /// # Errors
+    /// Where the server fails.
+    pub fn delete_series(&mut self, run: &str) -> Result<(), IndexError> {
+        let of_run = self.version.id_path(DocumentKind::Run);
+        let of_desc = self.version.id_path(DocumentKind::MetricDesc);
+        let name = run.to_owned();
+        if !self.version.data_has_run() {
+            let terms = [(of_run.as_str(), std::slice::from_ref(&name))];
+            let known = self.find(DocumentKind::MetricDesc, &terms, &[&of_desc])?;
+            let field = self.version.id_field(DocumentKind::MetricDesc);
+            let ids: Vec<&str> =
+                known.iter().filter_map(|one| one["metric_desc"][&field].as_str()).collect();
+            for ids in ids.chunks(IDS) {
+                self.delete(
+                    DocumentKind::MetricData,
+                    &json!({ "terms": { of_desc.as_str(): ids } }),
+                )?;
+            }
+        } else {
+            self.delete(DocumentKind::MetricData, &json!({ "term": { of_run.as_str(): name } }))?;
+        }
+        self.delete(DocumentKind::MetricDesc, &json!({ "term": { of_run.as_str(): name } }))
+    }
+
+    fn delete(&mut self, kind: DocumentKind, query: &Value) -> Result<(), IndexError> {
+        let name = self.version.index(kind, self.began_ms);
+        // What was written just now is seen by no query before.
+        self.ask("POST", &format!("/{name}/_refresh"), "")?;
+        let path = format!("/{name}/_delete_by_query?conflicts=proceed&refresh=true");
+        self.ask("POST", &path, &json!({ "query": query }).to_string()).map(drop)
+    }
+
+    /// Makes what was written visible to queries.
+    ///
+    /// # Errors
+    /// Where the server fails.
+    pub fn refresh(&mut self) -> Result<(), IndexError> {
+        for kind in DocumentKind::ALL {
+            let name = self.version.index(kind, self.began_ms);
+            self.ask("POST", &format!("/{name}/_refresh"), "")?;
+        }
+        Ok(())
+    }
+
+    /// The documents of a kind for which each field, named by its path, has one of its values, ordered by fields that
+    /// tell any two of them apart.
+    ///
+    /// # Errors
+    /// Where the server fails, or has too many.
+    pub fn find(
+        &mut self,
+        kind: DocumentKind,
+        terms: &[(&str, &[String])],
+        order: &[&str],
+    ) -> Result<Vec<Value>, IndexError> {
+        let mut found = Vec::new();
+        self.each(kind, terms, order, |document| {
+            found.push(document.clone());
+            match found.len() {
+                0..=MOST_FOUND => Ok(()),
+                _ => Err(IndexError::Strange(format!(
+                    "it has more than {MOST_FOUND} documents of these"
+                ))),
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Gives such documents to a function, page by page.
+    ///
+    /// # Errors
+    /// Where the server fails, or the function's own.
+    pub fn each(
+        &mut self,
+        kind: DocumentKind,
+        terms: &[(&str, &[String])],
+        order: &[&str],
+        mut take: impl FnMut(&Value) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        let path = format!("/{}/_search?ignore_unavailable=true", self.version.indices(kind));
+        let filters: Vec<Value> =
+            terms.iter().map(|(field, values)| json!({ "terms": { (*field): values } })).collect();
+        let sort: Vec<Value> = order.iter().map(|field| json!({ (*field): "asc" })).collect();
+        let mut query = json!({
+            "size": PAGE, "sort": sort, "query": { "bool": { "filter": filters } },
+        });
+        loop {
+            let answer = self.ask("POST", &path, &query.to_string())?;
+            let hits = answer["hits"]["hits"].as_array().map(Vec::as_slice).unwrap_or_default();
+            hits.iter().try_for_each(|hit| take(&hit["_source"]))?;
+            let last = hits.last().map(|hit| hit["sort"].clone()).unwrap_or_default();
+            if hits.len() < PAGE {
+                return Ok(());
+            }
+            if last.is_null() || query["search_after"] == last {
+                return Err(IndexError::Strange("its pages don't end".to_owned()));
+            }
+            if let Some(fields) = query.as_object_mut() {
+                fields.insert("search_after".to_owned(), last);
+            }
+        }
+    }
+
+    /// Asks for JSON.
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, IndexError> {
+        let reply = self.exchange_patiently(method, path, body)?;
+        match reply.status {
+            200..=299 => parse(&reply),
+            _ => Err(refusal(&format!("{method} {path}"), &reply)),
+        }
+    }
+
+    /// Sends a request until the server takes or refuses it.
+    fn exchange_patiently(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Result<Reply, IndexError> {
+        let mut failures = 0;
+        loop {
+            let (why, pause) = match self.exchange.send(&Request { method, path, body }) {
+                Ok(reply) if !may_pass(reply.status) => return Ok(reply),
+                Ok(reply) => (said(&reply), reply.retry_after),
+                Err(why) => (why, None),
+            };
+            failures += 1;
+            self.wait(failures, pause, &why)?;
+        }
+    }
+
+    fn wait(
+        &mut self,
+        failures: u32,
+        asked: Option<Duration>,
+        why: &str,
+    ) -> Result<(), IndexError> {
+        if failures >= self.tries {
+            return Err(IndexError::Away(why.to_owned()));
+        }
+        let usual = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(6));
+        let pause = asked.map_or(usual, |asked| asked.max(usual)).min(LONGEST_PAUSE);
+        match self.exchange.pause(pause) {
+            true => Ok(()),
+            false => Err(IndexError::Interrupted),
+        }
+    }
+}
+
+/// Whether the same request may succeed later.
+fn may_pass(status: u16) -> bool {
+    matches!(status, 429 | 500..=599)
+}
+
+fn parse(reply: &Reply) -> Result<Value, IndexError> {
+    serde_json::from_str(&reply.body)
+        .map_err(|error| IndexError::Strange(format!("its answer is no JSON: {error}")))
+}
+
+fn refusal(what: &str, reply: &Reply) -> IndexError {
+    let hint = match reply.status {
+        401 => "; give a credential, as docs/opensearch.md says",
+        403 => "; the credential has not the permission",
+        _ => "",
+    };
+    IndexError::Refused(format!("{what}: {}{hint}", said(reply)))
+}
+
+/// The server's own reason.
+fn said(reply: &Reply) -> String {
+    let answer: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+    let reason = answer["error"]["reason"].as_str().or(answer["error"].as_str());
+    let text = reason.or(reply.body.lines().next()).unwrap_or_default().trim();
+    let text: String = text.chars().take(300).collect();
+    match text.is_empty() {
+        true => format!("HTTP status {}", reply.status),
+        false => format!("HTTP status {}, {text}", reply.status),
+    }
+}

@@ -1,0 +1,256 @@
+//! What an index does not have yet of runs that go there while they are measured.
+//!
+//! The outbox names parts of runs: the run itself, or one of its cells. A part comes in with the transaction that stores
+//! it, and leaves when the index has all its documents. Documents are made anew for each try, and their names don't
+//! change, so that nothing is lost and nothing is there twice, whichever end was away or died.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+
+use super::cells::{documents_of_run, each_document_of_cell, iteration_of_cell, settled_cells};
+use super::client::{Exchange, Index, IndexError};
+use super::document::Form;
+use super::{CdmVersion, DocumentKind};
+use crate::StoreError;
+use crate::store::{RunId, Store};
+
+/// The position that stands for the run itself.
+const RUN_ITSELF: i64 = -1;
+
+/// The most parts that are listed.
+const MOST_PARTS: usize = 100_000;
+
+/// A part of a run that an index does not have, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// The run's name.
+    pub run: String,
+    /// The index's address.
+    pub target: String,
+    /// The cell's place in the run's order, from 0; absent: the run itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
+    /// `waiting`, or `refused` where the index will not take some of its documents.
+    pub state: String,
+    /// How often it was tried.
+    pub tries: u32,
+    /// What the index said the last time, or empty.
+    pub reason: String,
+    #[serde(skip)]
+    key: Key,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Key {
+    id: i64,
+    run: i64,
+    position: i64,
+    /// Grows each time that the part changes, so that a change during a try is not lost.
+    change: i64,
+}
+
+/// Notes that a run goes to an index from now on, with all that it has. Nothing is done where it was noted before.
+pub(crate) fn add_target(tables: &Connection, run: i64, target: &str) -> Result<(), StoreError> {
+    let sql = "INSERT OR IGNORE INTO export (run, target, version) VALUES (?1, ?2, '')";
+    if tables.execute(sql, params![run, target])? == 0 {
+        return Ok(());
+    }
+    note_change(tables, run, RUN_ITSELF)?;
+    let sql = "INSERT INTO outbox (run, target, position, state, change, tries, reason) \
+               SELECT i.run, ?2, s.position, 'waiting', 0, 0, '' FROM iteration i \
+               JOIN sample s ON s.iteration = i.id WHERE i.run = ?1 AND s.status IN ('done', 'failed')";
+    tables.execute(sql, params![run, target])?;
+    Ok(())
+}
+
+/// Notes that the run itself has changed.
+pub(crate) fn note_run(tables: &Connection, run: i64) -> Result<(), StoreError> {
+    note_change(tables, run, RUN_ITSELF)
+}
+
+/// Notes that a part has changed, for each index that the run goes to.
+pub(crate) fn note_change(tables: &Connection, run: i64, position: i64) -> Result<(), StoreError> {
+    let sql = "INSERT INTO outbox (run, target, position, state, change, tries, reason) \
+               SELECT run, target, ?2, 'waiting', 0, 0, '' FROM export WHERE run = ?1 \
+               ON CONFLICT DO UPDATE SET state = 'waiting', change = change + 1";
+    tables.execute(sql, params![run, position])?;
+    Ok(())
+}
+
+/// The parts that wait or were refused, in the order in which they came.
+///
+/// # Errors
+/// Where the store can't be read.
+pub fn parts(store: &Store) -> Result<Vec<Part>, StoreError> {
+    list(store, "", 0, MOST_PARTS)
+}
+
+/// The parts after one; of a target, where it is not empty, those that wait.
+fn list(store: &Store, target: &str, after: i64, most: usize) -> Result<Vec<Part>, StoreError> {
+    let sql = "SELECT o.id, o.run, o.position, o.change, r.uuid, o.target, o.state, o.tries, o.reason \
+               FROM outbox o JOIN run r ON o.run = r.id WHERE o.id > ?2 AND (?1 = '' OR (o.target = ?1 \
+               AND o.state = 'waiting')) ORDER BY o.id LIMIT ?3";
+    let mut rows = store.connection.prepare(sql)?;
+    let rows = rows.query_map(params![target, after, most as i64], |row| {
+        let position: i64 = row.get(2)?;
+        let key = Key { id: row.get(0)?, run: row.get(1)?, position, change: row.get(3)? };
+        Ok(Part {
+            run: row.get(4)?,
+            target: row.get(5)?,
+            position: u32::try_from(position).ok(),
+            state: row.get(6)?,
+            tries: row.get(7)?,
+            reason: row.get(8)?,
+            key,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// How many parts wait for an index.
+///
+/// # Errors
+/// Where the store can't be read.
+pub fn count(store: &Store, target: &str) -> Result<u64, StoreError> {
+    let sql = "SELECT count(*) FROM outbox WHERE target = ?1 AND state = 'waiting'";
+    let count: i64 = store.connection.query_row(sql, [target], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
+/// The version that an index has of a run; `None` before the first document.
+fn version_of(store: &Store, run: i64, target: &str) -> Result<Option<CdmVersion>, StoreError> {
+    let sql = "SELECT version FROM export WHERE run = ?1 AND target = ?2";
+    let name: Option<String> =
+        store.connection.query_row(sql, params![run, target], |row| row.get(0)).optional()?;
+    Ok(name.and_then(|name| CdmVersion::of_name(&name)))
+}
+
+/// What a delivery did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Parts that the index has now.
+    pub parts: u64,
+    /// Parts of which it refused documents for their content.
+    pub refused: u64,
+    /// New documents.
+    pub created: u64,
+    /// Documents that took the place of themselves.
+    pub updated: u64,
+}
+
+/// Writes all parts that wait for an index, until none is left.
+///
+/// # Errors
+/// Where the index is away or refuses everything: the parts that are left wait on. What was written is told by the next
+/// delivery as updated.
+pub fn deliver<E: Exchange>(
+    store: &Store,
+    index: &mut Index<E>,
+    target: &str,
+) -> Result<Delivered, IndexError> {
+    let mut delivered = Delivered::default();
+    let mut after = 0;
+    while let Some(part) = list(store, target, after, 1)?.into_iter().next() {
+        after = part.key.id;
+        if let Err(error) = deliver_part(store, index, &part, &mut delivered) {
+            index.forget_waiting();
+            let sql = "UPDATE outbox SET tries = tries + 1, reason = ?2 WHERE id = ?1";
+            let noted = store.connection.execute(sql, params![part.key.id, error.to_string()]);
+            return Err(noted.map_or_else(|why| StoreError::from(why).into(), |_| error));
+        }
+    }
+    Ok(delivered)
+}
+
+fn deliver_part<E: Exchange>(
+    store: &Store,
+    index: &mut Index<E>,
+    part: &Part,
+    delivered: &mut Delivered,
+) -> Result<(), IndexError> {
+    let run = RunId(part.key.run);
+    match version_of(store, part.key.run, &part.target)? {
+        Some(version) => index.set_version(version),
+        None => {
+            let sql = "UPDATE export SET version = ?3 WHERE run = ?1 AND target = ?2";
+            let values = params![part.key.run, part.target, index.version().name()];
+            store.connection.execute(sql, values).map_err(StoreError::from)?;
+        }
+    }
+    let form = Form::default();
+    index.take_written();
+    index.begin(store.row(run)?.began_ms)?;
+    match part.position {
+        None => {
+            let documents = documents_of_run(store, run, index.version(), &form)?;
+            documents.into_iter().try_for_each(|document| index.put(document))?;
+        }
+        Some(position) => {
+            let how = (index.version(), &form);
+            for document in iteration_of_cell(store, run, position, how)? {
+                index.put(document)?;
+            }
+            each_document_of_cell(store, run, position, how, |document| index.put(document))?;
+        }
+    }
+    index.flush()?;
+    let written = index.take_written();
+    delivered.created += written.created;
+    delivered.updated += written.updated;
+    let changed = match written.refusals.first() {
+        None => {
+            delivered.parts += 1;
+            let sql = "DELETE FROM outbox WHERE id = ?1 AND change = ?2";
+            store.connection.execute(sql, params![part.key.id, part.key.change])
+        }
+        Some(first) => {
+            delivered.refused += 1;
+            let reason = format!("{} documents; the first: {first}", written.refused);
+            let sql = "UPDATE outbox SET state = 'refused', tries = tries + 1, reason = ?3 \
+                       WHERE id = ?1 AND change = ?2";
+            store.connection.execute(sql, params![part.key.id, part.key.change, reason])
+        }
+    };
+    changed.map_err(StoreError::from)?;
+    Ok(())
+}
+
+/// Lets parts that were refused wait again.
+///
+/// # Errors
+/// Where the store can't be written.
+pub fn retry_refused(store: &Store, target: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE outbox SET state = 'waiting' WHERE target = ?1 AND state = 'refused'";
+    store.connection.execute(sql, [target])?;
+    Ok(())
+}
+
+/// Writes a whole run to an index, in this form. Where the index has it in another form, its series are replaced.
+///
+/// # Errors
+/// Those of an index.
+pub fn write_run<E: Exchange>(
+    store: &Store,
+    index: &mut Index<E>,
+    run: RunId,
+    form: &Form,
+) -> Result<(), IndexError> {
+    let row = store.row(run)?;
+    index.begin(row.began_ms)?;
+    index.refresh()?;
+    let id = index.version().id_path(DocumentKind::Run);
+    let known = index.find(DocumentKind::Run, &[(&id, std::slice::from_ref(&row.run))], &[&id])?;
+    let is_other = |document: &serde_json::Value| document["run"]["source"] != form.name();
+    if known.iter().any(is_other) {
+        index.delete_series(&row.run)?;
+    }
+    let version = index.version();
+    for document in documents_of_run(store, run, version, form)? {
+        index.put(document)?;
+    }
+    for position in settled_cells(store, run)? {
+        each_document_of_cell(store, run, position, (version, form), |one| index.put(one))?;
+    }
+    index.flush()?;
+    index.refresh()
+}
