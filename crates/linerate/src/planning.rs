@@ -11,6 +11,7 @@ use linerate_engine::error::Error;
 use linerate_measure::plan::{
     ConnectTransfer, DEFAULT_PORT, Family, HostPort, Local, LocalAddress, TransferPattern,
 };
+use linerate_measure::steady::LEAST_INTERVALS;
 use linerate_measure::{
     Arrivals, Cipher, Closing, Direction, End, Handshake, Kind, Media, Plan, QuicOptions,
     QuicVersion, Rate, Schedule, SocketOptions, TlsOptions, Transport, Variant, Workload,
@@ -18,12 +19,16 @@ use linerate_measure::{
 
 use crate::args::{
     ActiveFlows, ArrivalsName, CipherName, ClosingName, ConnectArgs, ConnectRateArgs,
-    HandshakeName, LifeArgs, LoadArgs, MediaArgs, OutputArgs, PatternName, QuicVersionName, RrArgs,
-    StreamArgs, VariantArgs,
+    HandshakeName, LifeArgs, LoadArgs, MediaArgs, Omit, OutputArgs, PatternName, QuicVersionName,
+    RrArgs, StreamArgs, VariantArgs,
 };
 use crate::key_log::key_log_of_environment;
 use crate::start_time::{StartAt, utc_now_ns};
 
+/// The length of a sample where no flag says another.
+const INTERVAL_NS: u64 = 1_000_000_000;
+/// The least where a warm-up is looked for: a shorter one holds too few bursts to tell rates apart.
+const LEAST_INTERVAL_NS: u64 = 20_000_000;
 /// Of more flows than this not all have a request on its way at a time, unless a flag says so.
 const MANY_FLOWS: u32 = 1000;
 /// Those that a thread has active then: enough that it never waits, and few enough that what the kernel holds for them
@@ -57,7 +62,9 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
         (None, Some(bps)) => Some(Rate::EachFlow { bps }),
         (None, None) => None,
     };
-    let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    let finds_warm_up = finds_warm_up(&args.load, &workload)?;
+    let mut plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    plan.local.finds_warm_up = finds_warm_up;
     for_each_size(&plan, &args.size, |kind, size| {
         if let Kind::Stream { send_bytes, .. } = kind {
             *send_bytes = size;
@@ -84,7 +91,9 @@ pub fn plans_from_media(args: &MediaArgs) -> Result<Vec<Plan>, Error> {
     if let Kind::Stream { media, .. } = &mut workload.kind {
         *media = Some(Media { frames_per_s: args.fps, buffer_depth_ns: args.buffer_depth });
     }
-    let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    let finds_warm_up = finds_warm_up(&args.load, &workload)?;
+    let mut plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    plan.local.finds_warm_up = finds_warm_up;
     for_each_size(&plan, &args.size, |kind, size| {
         if let Kind::Stream { send_bytes, .. } = kind {
             *send_bytes = size;
@@ -121,7 +130,9 @@ pub fn plans_from_rr(args: &RrArgs) -> Result<Vec<Plan>, Error> {
             "--timeout needs --udp or --datagram: TCP, TLS and the streams of QUIC lose no responses",
         ));
     }
-    let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    let finds_warm_up = finds_warm_up(&args.load, &workload)?;
+    let mut plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    plan.local.finds_warm_up = finds_warm_up;
     for_each_size(&plan, &args.size, |kind, size| {
         if let Kind::Rr { request_bytes, response_bytes, .. } = kind {
             (*request_bytes, *response_bytes) = (size, size);
@@ -155,7 +166,9 @@ pub fn plans_from_connect(args: &ConnectRateArgs) -> Result<Vec<Plan>, Error> {
         Some(HandshakeName::Early) => Handshake::Early,
         Some(HandshakeName::Full) | None => Handshake::Full,
     };
+    let finds_warm_up = finds_warm_up(&args.load, &workload)?;
     let mut plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+    plan.local.finds_warm_up = finds_warm_up;
     plan.local.source_ports = args.source_ports;
     check(&plan)?;
     Ok(vec![plan])
@@ -202,6 +215,7 @@ pub fn plan_from_args(
             source_ports: None,
             key_log: connect.keylog.clone().or_else(key_log),
             qlog: connect.qlog.clone(),
+            finds_warm_up: false,
         },
         exclusive: connect.exclusive,
         start_at_utc_ns: future_start(
@@ -260,10 +274,9 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
     if let Some(count) = load.count {
         workload.end = End::Count { count };
     }
-    workload.omit_ns = load.omit;
     workload.flows = load.flows;
     workload.threading.threads = load.threads;
-    workload.interval_ns = load.interval;
+    (workload.omit_ns, workload.interval_ns) = warm_up_and_interval(load, workload.end);
     workload.threading.busy_poll = load.busy_poll;
     workload.socket = SocketOptions {
         no_delay: load.no_delay,
@@ -303,6 +316,37 @@ fn apply_load(workload: &mut Workload, load: &LoadArgs) {
     };
     if load.datagram {
         workload.use_quic_datagrams();
+    }
+}
+
+/// The length of the warm-up and of a sample, nanoseconds.
+fn warm_up_and_interval(load: &LoadArgs, end: End) -> (u64, u64) {
+    match (load.omit, end) {
+        (Omit::Time(omit_ns), _) => (omit_ns, load.interval.unwrap_or(INTERVAL_NS)),
+        (Omit::Auto, End::Time { duration_ns }) => {
+            (0, load.interval.unwrap_or((duration_ns / 100).max(LEAST_INTERVAL_NS)))
+        }
+        (Omit::Auto, End::Bytes { .. } | End::Count { .. }) => (0, INTERVAL_NS),
+    }
+}
+
+/// Whether a warm-up is looked for when all is over, which takes [`LEAST_INTERVALS`] intervals.
+fn finds_warm_up(load: &LoadArgs, workload: &Workload) -> Result<bool, Error> {
+    if load.omit != Omit::Auto {
+        return Ok(false);
+    }
+    match workload.end {
+        End::Time { duration_ns }
+            if duration_ns / workload.interval_ns.max(1) >= LEAST_INTERVALS as u64 =>
+        {
+            Ok(true)
+        }
+        End::Time { .. } => Err(contradiction(&format!(
+            "--omit auto takes {LEAST_INTERVALS} intervals: give a longer --time or a shorter --interval"
+        ))),
+        End::Bytes { .. } | End::Count { .. } => Err(contradiction(
+            "--omit auto takes a --time: how long a load by --bytes or --count lasts is not known before",
+        )),
     }
 }
 

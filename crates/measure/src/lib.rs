@@ -23,6 +23,8 @@
 //! * [`collected`] names what is read from a host's kernel beside a test.
 //! * [`comparison`] tells whether two ways to measure differ.
 //! * [`fairness`] compares flows.
+//! * [`repeats`] has what several runs of one plan come to, and when there are enough of them.
+//! * [`steady`] finds a run's warm-up, and tells how much the run varied.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`hunt`] searches for the highest rate that keeps limits.
 //! * [`dialect`] has what only another tool's test has.
@@ -63,10 +65,12 @@ pub mod paths;
 pub mod plan;
 pub mod random;
 pub mod record;
+pub mod repeats;
 pub mod report;
 pub mod run;
 pub mod sample;
 pub mod schema;
+pub mod steady;
 pub mod step;
 pub mod summary;
 pub mod threshold;

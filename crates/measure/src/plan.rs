@@ -121,6 +121,10 @@ pub struct Local {
     /// The directory that the log of each QUIC connection goes to (qlog).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qlog: Option<std::path::PathBuf>,
+    /// Whether a warm-up is looked for in the intervals, and left out of the rate that is compared and told over
+    /// several runs. Counts, latencies and costs are of the whole measured part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finds_warm_up: bool,
 }
 
 /// The load itself; both ends derive their steps from this value alone.

@@ -8,3 +8,11 @@ pub fn next_word(state: &mut u64) -> u64 {
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
 }
+
+/// A number of the standard normal distribution (Box and Muller), for simulations.
+#[cfg(test)]
+pub(crate) fn next_normal(state: &mut u64) -> f64 {
+    let mut unit = || (next_word(state) >> 11) as f64 / (1_u64 << 53) as f64;
+    let (radius, angle) = (unit().max(1e-300), unit());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}

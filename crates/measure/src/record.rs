@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use crate::hunt::TrialRecord;
 use crate::plan::{Plan, Workload};
+use crate::repeats::Repeats;
 use crate::run::Run;
 use crate::sample::Sample;
 
 /// One record. `record` names its kind, and `version` is [`Record::VERSION`].
 ///
 /// Kinds of a measurement: `started`, `sample`, in a hunt `trial`, `finished` or `error` at last, and between them
-/// `queued`, `armed` and `note`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`,
+/// `queued`, `armed` and `note`. After several runs of one plan: `repeated`. Kinds of a server: `listening`, first of all, then `test_started`, `test_ended`,
 /// `refused`, `note`, `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "record", rename_all = "snake_case")]
@@ -79,6 +80,13 @@ pub enum Record {
         dropped_records: u64,
         /// The whole document.
         run: Box<Run>,
+    },
+    /// All runs of one plan are over (`--repeat`, `--precision`).
+    Repeated {
+        /// The format's version.
+        version: u32,
+        /// What they come to; their documents stand in the `finished` records before.
+        repeats: Box<Repeats>,
     },
     /// There is no result.
     Error {

@@ -12,6 +12,7 @@ use crate::hunt::HuntRecord;
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
+use crate::steady::Steadiness;
 use crate::summary::{Summary, Unmet};
 use crate::trust::{Reason, Trust};
 
@@ -47,6 +48,10 @@ pub struct Run {
     /// Where a highest rate was searched: the trials and what was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunt: Option<Box<HuntRecord>>,
+    /// How steady each direction's rate was, where there are at least 40 measured intervals. The summary counts all of
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steadiness: Vec<Steadiness>,
     /// Whether it can be trusted.
     pub status: Status,
 }

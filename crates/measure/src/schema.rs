@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::comparison::Comparison;
 use crate::metric::METRICS;
+use crate::repeats::Repeats;
 use crate::{Plan, Run, Sample, link};
 
 /// The JSON Schema (draft 2020-12) of a [`Plan`].
@@ -32,6 +33,11 @@ pub fn link() -> Value {
 /// The JSON Schema (draft 2020-12) of a [`Comparison`].
 pub fn comparison() -> Value {
     schema_of::<Comparison>()
+}
+
+/// The JSON Schema (draft 2020-12) of [`Repeats`].
+pub fn repeats() -> Value {
+    schema_of::<Repeats>()
 }
 
 fn schema_of<T: JsonSchema>() -> Value {

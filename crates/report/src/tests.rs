@@ -41,6 +41,7 @@ fn run_of(flows: u32, seconds: u32) -> Run {
         reports: [Role::Client, Role::Server].map(report).into(),
         earlier_iterations: Vec::new(),
         hunt: None,
+        steadiness: Vec::new(),
         status: Status {
             outcome: Outcome::Complete,
             exit_code: 0,

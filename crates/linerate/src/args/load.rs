@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCandidates;
 use linerate_measure::Pacing;
 use linerate_measure::plan::HostPort;
 
-use super::{KeyArgs, OutputArgs, values};
+use super::{KeyArgs, OutputArgs, RepeatArgs, values};
 use crate::completions::hosts;
 use crate::cpus::Cpus;
 use crate::sources::Sources;
@@ -175,6 +175,21 @@ pub enum ActiveFlows {
     Most(u32),
 }
 
+/// The warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Omit {
+    /// Looked for in the intervals when all is over.
+    Auto,
+    /// So many nanoseconds.
+    Time(u64),
+}
+
+impl Default for Omit {
+    fn default() -> Self {
+        Self::Time(0)
+    }
+}
+
 /// The spacing of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ArrivalsName {
@@ -212,12 +227,12 @@ pub struct LoadArgs {
     /// Threads at each end [default: one per processor, at most one per flow]
     #[arg(long, value_name = "N", value_parser = values::small_count, allow_hyphen_values = true, hide_short_help = true)]
     pub threads: Option<u32>,
-    /// Warm-up, excluded from every sum
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true)]
-    pub omit: u64,
-    /// Length of a sample
-    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true)]
-    pub interval: u64,
+    /// Warm-up, excluded from every sum; auto: found afterwards and left out of the rate
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::omit, allow_hyphen_values = true, hide_short_help = true)]
+    pub omit: Omit,
+    /// Length of a sample [default: 1s; with --omit auto a hundredth of --time, at least 20ms]
+    #[arg(long, short, value_name = "TIME", value_parser = values::duration, allow_hyphen_values = true, hide_short_help = true)]
+    pub interval: Option<u64>,
     /// Poll without sleeping; at the server this needs `serve --busy-poll`
     #[arg(long, hide_short_help = true)]
     pub busy_poll: bool,
@@ -301,6 +316,9 @@ pub struct LoadArgs {
         help_heading = "QUIC"
     )]
     pub quic_version: Option<QuicVersionName>,
+    /// How often.
+    #[command(flatten)]
+    pub repeat: RepeatArgs,
 }
 
 /// A version of QUIC.

@@ -15,6 +15,7 @@ mod matrix;
 mod media;
 mod output;
 mod proxy;
+mod repeat;
 mod report;
 mod results;
 mod run;
@@ -33,13 +34,14 @@ pub use kubernetes::{
 };
 pub use link::LinkArgs;
 pub use load::{
-    ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, QuicVersionName, RrArgs,
+    ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, Omit, QuicVersionName, RrArgs,
     StreamArgs, VariantArgs,
 };
 pub use matrix::{MatrixArgs, OrderName};
 pub use media::MediaArgs;
 pub use output::OutputArgs;
 pub use proxy::{ProxyArgs, ProxyCongestionName};
+pub use repeat::RepeatArgs;
 pub use report::ReportArgs;
 pub use results::{
     DiffArgs, ExportArgs, ListArgs, MergeArgs, OutboxArgs, PlotArgs, RemoveArgs, ResultsArgs,
@@ -143,7 +145,7 @@ pub enum Command {
     Kubernetes(KubernetesArgs),
     /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
     Image(ImageArgs),
-    /// Print the JSON Schemas of plan, sample, run, link report, matrix and comparison
+    /// Print the JSON Schemas of plan, sample, run, link report, matrix, comparison and repeats
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -182,11 +184,11 @@ pub struct SelfArgs {
 /// The flags of `schema`.
 #[derive(Args, Debug)]
 #[command(before_help = "Examples:
-  linerate schema                   all of them, as one object: plan, sample, run, link, matrix, comparison
+  linerate schema                   all of them, as one object
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
     /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the
-    /// report of `link`, of the plan of `matrix`, or of a comparison
+    /// report of `link`, of the plan of `matrix`, of a comparison, or of several runs (`--repeat`)
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }
@@ -206,6 +208,8 @@ pub enum SchemaName {
     Matrix,
     /// How two commands compare.
     Comparison,
+    /// What several runs of one plan come to.
+    Repeats,
 }
 
 /// The flags of `man`.

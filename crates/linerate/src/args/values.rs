@@ -6,7 +6,7 @@ use linerate_measure::plan::{LocalAddress, parse_port};
 use linerate_measure::step::Size;
 use linerate_measure::{Pacing, units};
 
-use super::load::ActiveFlows;
+use super::load::{ActiveFlows, Omit};
 
 /// A number of bytes.
 ///
@@ -63,6 +63,17 @@ pub fn active_flows(text: &str) -> Result<ActiveFlows, String> {
         text => {
             small_count(text).map(ActiveFlows::Most).map_err(|error| format!("{error}; or all"))
         }
+    }
+}
+
+/// A warm-up: a duration, or `auto`.
+///
+/// # Errors
+/// As [`duration`], with the word beside the grammar.
+pub fn omit(text: &str) -> Result<Omit, String> {
+    match text {
+        "auto" => Ok(Omit::Auto),
+        text => duration(text).map(Omit::Time).map_err(|error| format!("{error}; or auto")),
     }
 }
 

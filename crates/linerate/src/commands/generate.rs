@@ -18,6 +18,7 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
         Some(SchemaName::Link) => schema::link(),
         Some(SchemaName::Matrix) => linerate_lab::plan::schema(),
         Some(SchemaName::Comparison) => schema::comparison(),
+        Some(SchemaName::Repeats) => schema::repeats(),
         None => json!({
             "plan": schema::plan(),
             "sample": schema::sample(),
@@ -25,6 +26,7 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
             "link": schema::link(),
             "matrix": linerate_lab::plan::schema(),
             "comparison": schema::comparison(),
+            "repeats": schema::repeats(),
         }),
     };
     print(&format!("{}\n", render_json(&document)))?;

@@ -14,10 +14,10 @@ use linerate_measure::record::Record;
 use linerate_measure::run::{Draft, Status, exit};
 use linerate_measure::{Outcome, Plan, Run};
 
-use super::measure::{Keys, access_of, measure, read_keys};
+use super::measure::{Given, Keys, access_of, measure, read_keys};
 use super::report::PageFile;
 use super::{Failure, dry_run, keep, open_destination, open_store};
-use crate::args::HuntArgs;
+use crate::args::{HuntArgs, RepeatArgs};
 use crate::output::{
     Destination, Narration, NdjsonPrinter, Printer, Style, narrate, render_error_record,
     render_hunt_begin, render_json, render_trial, render_trial_head,
@@ -36,7 +36,7 @@ const BUSY_WAITS_MAX: u32 = 60;
 pub(super) fn hunt(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
     if args.trial.is_some() {
         let plans = plan_of_one_trial(args).map(|plan| vec![plan]).map_err(Failure::from);
-        return measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel);
+        return measure(plans, &Given::of(&args.connect, RepeatArgs::default(), &args.output), cancel);
     }
     let hunted = hunt_and_print(args, cancel);
     if let Err(failure) = &hunted

@@ -6,15 +6,16 @@ use linerate_engine::LaterStart;
 use linerate_engine::access::{Access, Authority, SharedKey};
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
+use linerate_measure::repeats::{Asked, RepeatedRun, Repeats};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
 
 use super::report::PageFile;
 use super::{Failure, await_file, dry_run, keep, open_destination, open_store, print};
-use crate::args::{KeyArgs, OutputArgs};
+use crate::args::{ConnectArgs, KeyArgs, OutputArgs, RepeatArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
-use crate::output::{Reporter, narrate, render_error_record};
+use crate::output::{Expected, Reporter, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
 use crate::start_time::{StartAt, read_start};
 use crate::store::{Keeper, command_of};
@@ -33,24 +34,48 @@ pub(super) struct Keys {
     authority: Option<Authority>,
 }
 
+/// What a command was given beside its plans.
+pub(super) struct Given<'a> {
+    keys: &'a KeyArgs,
+    start: Option<StartAt>,
+    repeats: Option<Asked>,
+    output: &'a OutputArgs,
+}
+
+impl<'a> Given<'a> {
+    /// What the flags of a command that measures say.
+    pub(super) fn of(connect: &'a ConnectArgs, repeat: RepeatArgs, output: &'a OutputArgs) -> Self {
+        Self { keys: &connect.keys, start: connect.start_at, repeats: repeat.asked(), output }
+    }
+
+    /// What a command with plans of its own says.
+    pub(super) fn of_plans(keys: &'a KeyArgs, output: &'a OutputArgs) -> Self {
+        Self { keys, start: None, repeats: None, output }
+    }
+}
+
 /// Makes the runs of these plans one after the other and reports them. The exit code is the worst
 /// of theirs.
 pub(super) fn measure(
     plans: Result<Vec<Plan>, Failure>,
-    given: &KeyArgs,
-    start: Option<StartAt>,
-    output: &OutputArgs,
+    given: &Given<'_>,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
+    let output = given.output;
     let measured = plans.and_then(|plans| {
+        if given.repeats.is_some() && plans.len() > 1 {
+            return Err(Failure::usage(
+                "--repeat and --precision make runs of one plan, and each --size is another: give one --size",
+            ));
+        }
         if output.dry_run {
             return dry_run::print_steps(&plans, output.output.as_deref(), cancel);
         }
-        let start = match start {
+        let start = match given.start {
             Some(StartAt::Named) => Some(start_from_stdin(&plans)?),
             Some(StartAt::Time(_)) | None => None,
         };
-        measure_all(&plans, given, start.as_ref(), output, cancel)
+        measure_all(&plans, given, start.as_ref(), cancel)
     });
     if let Err(failure) = &measured
         && let Some(text) = &failure.text
@@ -82,36 +107,91 @@ fn start_from_stdin(plans: &[Plan]) -> Result<LaterStart, Failure> {
 
 fn measure_all(
     plans: &[Plan],
-    given: &KeyArgs,
+    given: &Given<'_>,
     start: Option<&LaterStart>,
-    output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<u8, Failure> {
-    let keys = read_keys(given, cancel)?;
+    let output = given.output;
+    let expected = match given.repeats {
+        Some(_) => Expected::Repeats,
+        None => Expected::Runs(plans.len()),
+    };
+    let keys = read_keys(given.keys, cancel)?;
     let destination = open_destination(output.output.as_deref(), cancel)?;
-    let mut reporter = Reporter::for_flags(output, plans.len(), destination, cancel);
+    let reporter = Reporter::for_flags(output, expected, destination, cancel);
     let keeper = open_store(output.store.as_deref(), cancel)?;
-    let mut page = PageFile::open(output.report.as_deref(), cancel)?;
-    let mut unkept = None;
-    let mut exit_code = exit::VALID;
-    let mut rest = plans;
-    while let [plan, further @ ..] = rest {
-        let how = (start, output.strict);
-        let run = measure_one(plan, given, &keys, how, &mut reporter, cancel);
-        exit_code = exit_code.max(run.status.exit_code);
-        keep(keeper.as_ref(), &run, command_of(plan), &mut unkept);
-        page.push(&run);
-        rest = match run.status.outcome {
-            Outcome::Interrupted => &[],
-            // Where one can't be measured, the next can't either, unless another server is asked.
-            Outcome::Failed if further.iter().all(|next| has_same_server(next, plan)) => &[],
-            _ => further,
-        };
+    let page = PageFile::open(output.report.as_deref(), cancel)?;
+    let mut client = Client { given, keys, start, reporter, keeper, page, unkept: None, cancel };
+    let exit_code = match (given.repeats, plans) {
+        (Some(asked), [plan]) => client.repeat(plan, &asked),
+        _ => client.run_each(plans),
+    };
+    client.reporter.close()?;
+    client.page.write()?;
+    tell_kept(client.keeper.as_ref(), output.store.is_some() && !output.quiet);
+    client.unkept.map_or(Ok(exit_code), Err)
+}
+
+/// Makes runs, reports and keeps them.
+struct Client<'a> {
+    given: &'a Given<'a>,
+    keys: Keys,
+    start: Option<&'a LaterStart>,
+    reporter: Reporter,
+    keeper: Option<Keeper>,
+    page: PageFile,
+    /// Why a run was not kept.
+    unkept: Option<Failure>,
+    cancel: &'a Cancel,
+}
+
+impl Client<'_> {
+    /// Makes a run of each plan. The exit code is the worst of theirs.
+    fn run_each(&mut self, plans: &[Plan]) -> u8 {
+        let mut exit_code = exit::VALID;
+        let mut rest = plans;
+        while let [plan, further @ ..] = rest {
+            let run = self.run(plan);
+            exit_code = exit_code.max(run.status.exit_code);
+            rest = match run.status.outcome {
+                Outcome::Interrupted => &[],
+                // Where one can't be measured, the next can't either, unless another server is asked.
+                Outcome::Failed if further.iter().all(|next| has_same_server(next, plan)) => &[],
+                _ => further,
+            };
+        }
+        exit_code
     }
-    reporter.close()?;
-    page.write()?;
-    tell_kept(keeper.as_ref(), output.store.is_some() && !output.quiet);
-    unkept.map_or(Ok(exit_code), Err)
+
+    /// Makes runs of one plan until there are enough, or one can't be measured, and reports what they come to.
+    fn repeat(&mut self, plan: &Plan, asked: &Asked) -> u8 {
+        let (mut runs, mut figures) = (Vec::new(), Vec::new());
+        while asked.wants_another(&figures) {
+            let run = self.run(plan);
+            let repeated = RepeatedRun::of(&run);
+            figures.push(repeated.figures.clone());
+            runs.push(repeated);
+            let is_last = matches!(run.status.outcome, Outcome::Failed | Outcome::Interrupted);
+            if is_last || self.cancel.requested() {
+                break;
+            }
+        }
+        let mut repeats = Repeats::of(asked, runs);
+        if self.given.output.strict {
+            repeats.status.be_strict();
+        }
+        self.reporter.handle_repeats(&repeats);
+        repeats.status.exit_code
+    }
+
+    fn run(&mut self, plan: &Plan) -> Run {
+        let how = (self.start, self.given.output.strict);
+        let (given, keys) = (self.given.keys, &self.keys);
+        let run = measure_one(plan, given, keys, how, &mut self.reporter, self.cancel);
+        keep(self.keeper.as_ref(), &run, command_of(plan), &mut self.unkept);
+        self.page.push(&run);
+        run
+    }
 }
 
 /// Tells who asked where the runs are.

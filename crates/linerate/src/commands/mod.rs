@@ -116,19 +116,35 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Serve(args) => serve::serve(args, cancel),
         Command::Stream(args) => {
             let plans = plans_from_stream(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
+            measure::measure(
+                plans,
+                &measure::Given::of(&args.connect, args.load.repeat, &args.output),
+                cancel,
+            )
         }
         Command::Media(args) => {
             let plans = plans_from_media(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
+            measure::measure(
+                plans,
+                &measure::Given::of(&args.connect, args.load.repeat, &args.output),
+                cancel,
+            )
         }
         Command::Rr(args) => {
             let plans = plans_from_rr(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
+            measure::measure(
+                plans,
+                &measure::Given::of(&args.connect, args.load.repeat, &args.output),
+                cancel,
+            )
         }
         Command::Connect(args) => {
             let plans = plans_from_connect(args).map_err(Failure::from);
-            measure::measure(plans, &args.connect.keys, args.connect.start_at, &args.output, cancel)
+            measure::measure(
+                plans,
+                &measure::Given::of(&args.connect, args.load.repeat, &args.output),
+                cancel,
+            )
         }
         Command::Hunt(args) => hunt::hunt(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),

@@ -27,7 +27,7 @@ pub(super) fn measure_plans(args: &RunArgs, cancel: &Cancel) -> Result<u8, Failu
             .and_then(|all| all.into_iter().map(|one| plan_in_place(one, &output)).collect());
         plans.map_err(|why| Failure::usage(format!("{name}: {why}")))
     });
-    measure::measure(plans, &args.keys, None, &args.output, cancel)
+    measure::measure(plans, &measure::Given::of_plans(&args.keys, &args.output), cancel)
 }
 
 /// The text, and what it is called in messages.

@@ -80,7 +80,7 @@ pub(crate) fn render_comparison(comparison: &Comparison, style: Style) -> String
         };
         text.push_str(&format!("{told}\n"));
     }
-    text + &render_status(comparison, style)
+    text + &render_trust(comparison.status.verdict, &comparison.status.reasons, style)
 }
 
 /// How many runs there are and how they were ordered.
@@ -108,10 +108,11 @@ pub(super) fn render_estimate(estimate: &FigureRatio) -> Vec<String> {
         (Some(low), Some(high)) => format!("{}..{} %", change(low), change(high)),
         _ => "-".to_owned(),
     };
+    let unit = estimate.compared().map(|one| one.metric.unit);
     vec![
         label_of(&estimate.name),
-        render_value(estimate, estimate.a),
-        render_value(estimate, estimate.b),
+        render_value(unit, estimate.a),
+        render_value(unit, estimate.b),
         format!("{} %", change(estimate.ratio)),
         interval,
         verdict_of(estimate).to_owned(),
@@ -134,7 +135,7 @@ fn verdict_of(estimate: &FigureRatio) -> &'static str {
 }
 
 /// What the text calls a figure: `goodput`, `CPU`, `p99`, `first byte p50`.
-fn label_of(name: &str) -> String {
+pub(super) fn label_of(name: &str) -> String {
     match Compared::of_name(name).map(|one| one.short_name) {
         Some("cpu" | "cpu-transaction") => "CPU".to_owned(),
         Some(short_name) => short_name.replace("establishment", "established").replace('-', " "),
@@ -142,8 +143,8 @@ fn label_of(name: &str) -> String {
     }
 }
 
-fn render_value(estimate: &FigureRatio, value: f64) -> String {
-    match estimate.compared().map(|one| one.metric.unit) {
+pub(super) fn render_value(unit: Option<Unit>, value: f64) -> String {
+    match unit {
         Some(Unit::BitsPerSecond) => render_rate(value),
         Some(Unit::PerSecond) => format!("{}/s", render_count(value)),
         Some(Unit::SecondsPerGigabyte) => format!("{value:.3} s/GB"),
@@ -178,27 +179,18 @@ fn render_difference(difference: &Difference) -> String {
     wrap(&format!("differs: {}: {a}, {b}", difference.field))
 }
 
-fn render_status(comparison: &Comparison, style: Style) -> String {
-    let reasons = comparison
-        .status
-        .reasons
-        .iter()
-        .map(|reason| visible_line(reason))
-        .collect::<Vec<_>>()
-        .join("; ");
-    match comparison.status.verdict {
-        Trust::Valid => "VALID\n".to_owned(),
-        Trust::Doubtful => {
-            format!("{}\n", style.warning(wrap(&format!("DOUBTFUL: {reasons}")).trim_end()))
-        }
-        Trust::Invalid => {
-            format!("{}\n", style.warning(wrap(&format!("INVALID: {reasons}")).trim_end()))
-        }
+/// The last line: how far figures can be trusted, and why not further.
+pub(super) fn render_trust(verdict: Trust, reasons: &[String], style: Style) -> String {
+    if verdict == Trust::Valid {
+        return format!("{}\n", verdict.word());
     }
+    let reasons: Vec<String> = reasons.iter().map(|reason| visible_line(reason)).collect();
+    let told = wrap(&format!("{}: {}", verdict.word(), reasons.join("; ")));
+    format!("{}\n", style.warning(told.trim_end()))
 }
 
 /// Lines of at most 80 columns, if no word is longer.
-fn wrap(text: &str) -> String {
+pub(super) fn wrap(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let Some(line) = lines.last_mut() else { break };

@@ -1,5 +1,6 @@
 //! Comma-separated values (RFC 4180, with line feeds): a row for each sample of each end, then a
-//! summary row for the run. Columns of what was not measured are empty.
+//! summary row for the run, and after several runs of one plan rows of what they come to. Columns of what was not
+//! measured are empty.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use linerate_engine::event::Event;
 use linerate_measure::media::FrameCounts;
 use linerate_measure::metric::{self, Metric};
 use linerate_measure::paths::{PathFigures, SendingPaths};
+use linerate_measure::repeats::{FigureSpread, Repeats};
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, Role};
 use linerate_measure::summary::Latency;
 use linerate_measure::{Kind, Run, Sample, Transport};
@@ -150,9 +152,36 @@ impl Printer for CsvPrinter {
         text
     }
 
+    fn render_repeats(&mut self, repeats: &Repeats) -> String {
+        type Figure = fn(&FigureSpread) -> Option<f64>;
+        let rows: [(&str, Figure); 4] = [
+            ("median", |spread| Some(spread.median)),
+            ("mean", |spread| Some(spread.mean)),
+            ("low", |spread| spread.low),
+            ("high", |spread| spread.high),
+        ];
+        let row = |(name, of): (&str, Figure)| {
+            let cells = COLUMNS.iter().map(|(head, _)| match head {
+                Head::Fact("row") => name.to_owned(),
+                head => cell(spread_of(repeats, &head.name()).and_then(of)),
+            });
+            cells.collect::<Vec<_>>().join(",") + "\n"
+        };
+        rows.map(row).concat()
+    }
+
     fn render_end(&mut self) -> String {
         String::new()
     }
+}
+
+/// The figure of a column over several runs. Connections stand in the column of transactions.
+fn spread_of<'a>(repeats: &'a Repeats, column: &str) -> Option<&'a FigureSpread> {
+    let is_in = |name: &str| {
+        name == column
+            || name == metric::CONNECTIONS_PER_S.name && column == metric::TRANSACTIONS_PER_S.name
+    };
+    repeats.metrics.iter().find(|one| is_in(&one.name))
 }
 
 /// What a sample and a summary have in common.

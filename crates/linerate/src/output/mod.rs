@@ -19,6 +19,7 @@ mod own_machine;
 mod page;
 mod pairing;
 mod proxy;
+mod repeats;
 mod results;
 mod server_log;
 mod status_line;
@@ -57,6 +58,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::{Cancel, Event};
+use linerate_measure::repeats::Repeats;
 use linerate_measure::{Plan, Run};
 use rustix::termios::tcgetwinsize;
 
@@ -71,8 +73,20 @@ pub trait Printer: Send {
     /// faster than they could be printed.
     fn render_run(&mut self, run: &Run, dropped_events: u64) -> String;
 
+    /// What several runs of one plan come to, after the last of them.
+    fn render_repeats(&mut self, repeats: &Repeats) -> String;
+
     /// What stands at the end, after all runs.
     fn render_end(&mut self) -> String;
+}
+
+/// The runs that a reporter will get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// So many, each of a plan of its own.
+    Runs(usize),
+    /// Runs of one plan, and what they come to.
+    Repeats,
 }
 
 /// Whether text has colours.
@@ -134,24 +148,24 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// The reporter that the flags ask for, for so many runs.
+    /// The reporter that the flags ask for, for these runs.
     pub fn for_flags(
         args: &OutputArgs,
-        runs: usize,
+        expected: Expected,
         destination: Destination,
         cancel: &Cancel,
     ) -> Self {
         let to_file = args.output.is_some();
         let style = if to_file { Style::Plain } else { Style::of(&io::stdout()) };
         let printer: Box<dyn Printer> = if args.json {
-            Box::new(JsonPrinter::new(runs))
+            Box::new(JsonPrinter::for_runs(expected))
         } else if args.ndjson {
             Box::new(NdjsonPrinter::default())
         } else if args.csv {
             Box::new(CsvPrinter::default())
         } else {
             let columns = columns_of(&io::stdout());
-            let text = TextPrinter::new(style, runs, !args.quiet && !to_file, to_file);
+            let text = TextPrinter::for_runs(style, expected, !args.quiet && !to_file, to_file);
             Box::new(text.verbose(args.verbose).with_columns(columns))
         };
         let text_to_file = to_file && !(args.json || args.ndjson || args.csv);
@@ -223,6 +237,12 @@ impl Reporter {
             narrate(line.give_way(Instant::now()));
         }
         self.tell(&narration, &text);
+    }
+
+    /// All runs of one plan are over.
+    pub fn handle_repeats(&mut self, repeats: &Repeats) {
+        let text = self.printer.render_repeats(repeats);
+        self.tell("", &text);
     }
 
     fn tell(&mut self, narration: &str, text: &str) {

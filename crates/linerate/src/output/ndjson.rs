@@ -2,6 +2,7 @@
 
 use linerate_engine::event::Event;
 use linerate_measure::record::Record;
+use linerate_measure::repeats::Repeats;
 use linerate_measure::{Outcome, Run};
 
 use super::Printer;
@@ -40,6 +41,10 @@ impl Printer for NdjsonPrinter {
             },
         };
         record.render()
+    }
+
+    fn render_repeats(&mut self, repeats: &Repeats) -> String {
+        Record::Repeated { version: VERSION, repeats: Box::new(repeats.clone()) }.render()
     }
 
     fn render_end(&mut self) -> String {

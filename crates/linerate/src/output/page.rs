@@ -85,7 +85,7 @@ fn run_text(run: &Run, page: &str) -> RunText {
     RunText {
         title: render_title(&run.plan).replace('\n', ": "),
         began: began.unwrap_or_else(|| "began at an unknown time".to_owned()),
-        figures: figures_of(&run.summary),
+        figures: figures_of(run),
         latencies: latency_cells(&run.summary),
         ends: rows_of_ends(run, true),
         repeat: vec![repeat_of(run, page)],

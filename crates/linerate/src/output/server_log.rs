@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use linerate_engine::event::Event;
 use linerate_measure::record::TestFigures;
+use linerate_measure::repeats::Repeats;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{Direction, End, Kind, Rate, Run, Workload};
 
@@ -52,6 +53,10 @@ impl Printer for ServerLog {
     }
 
     fn render_run(&mut self, _run: &Run, _dropped_events: u64) -> String {
+        String::new()
+    }
+
+    fn render_repeats(&mut self, _repeats: &Repeats) -> String {
         String::new()
     }
 

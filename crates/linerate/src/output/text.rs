@@ -8,6 +8,7 @@ mod several;
 
 use linerate_engine::event::Event;
 use linerate_measure::plan::{ConnectTransfer, TransferPattern};
+use linerate_measure::repeats::Repeats;
 use linerate_measure::step::Size;
 use linerate_measure::trust::Trust;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
@@ -17,7 +18,8 @@ use linerate_measure::{
 
 use super::ends::render_ends;
 use super::live::LiveLines;
-use super::{Printer, Style};
+use super::repeats::render_repeats;
+use super::{Expected, Printer, Style};
 use crate::host::render_host_port;
 pub(crate) use figures::{
     FIGURE_HEADS, figures_of, render_cpu_per_unit, render_loss, render_main_figure, render_quantile,
@@ -46,11 +48,21 @@ impl TextPrinter {
     /// A printer of so many runs. `live` shows each interval; `with_failures` keeps the reason of
     /// a failure in the text itself, for a file that stands alone.
     pub fn new(style: Style, runs: usize, live: bool, with_failures: bool) -> Self {
+        Self::for_runs(style, Expected::Runs(runs), live, with_failures)
+    }
+
+    /// Likewise, of these runs.
+    pub fn for_runs(style: Style, expected: Expected, live: bool, with_failures: bool) -> Self {
+        let several = match expected {
+            Expected::Runs(0 | 1) => None,
+            Expected::Runs(_) => Some(SeveralRuns::default()),
+            Expected::Repeats => Some(SeveralRuns::of_one_plan()),
+        };
         Self {
             style,
             live: live.then(|| LiveLines::new(style)),
             with_failures,
-            several: (runs > 1).then(SeveralRuns::default),
+            several,
             verbose: false,
             columns: COLUMNS_UNLESS_TOLD,
         }
@@ -108,6 +120,12 @@ impl Printer for TextPrinter {
             None => {}
         }
         text
+    }
+
+    fn render_repeats(&mut self, repeats: &Repeats) -> String {
+        let several = self.several.take().unwrap_or_default();
+        let runs = several.render(self.style, self.live.is_none());
+        format!("{runs}\n{}", render_repeats(repeats, self.style))
     }
 
     fn render_end(&mut self) -> String {

@@ -47,11 +47,21 @@ fn contradictory_flags() {
     refused("stream a --zero-copy --splice", 2, "both zero copy and splice");
     refused("stream a --discard --splice", 2, "both discard and splice");
     refused("stream a --discard --verify", 2, "--verify: ");
+    refused("rr a --omit auto --count 5", 2, "--omit auto takes a --time");
+    refused("rr a --omit auto --time 700ms", 2, "--omit auto takes 40 intervals");
+    refused("rr a --omit auto --interval 1s", 2, "--omit auto takes 40 intervals");
+    refused("rr a --omit often", 2, "; or auto");
+    refused("rr a --repeat 2 --size 1,2", 2, "each --size is another: give one --size");
+    refused("rr a --repeat 2 --start-at -", 2, "cannot be used with");
 }
 
 #[test]
 fn numbers_that_make_no_sense() {
     for (words, sentence) in [
+        ("rr a --repeat 0", "a number of runs is from 1 to 1000"),
+        ("rr a --repeat 1001", "a number of runs is from 1 to 1000"),
+        ("rr a --precision 0%", "no number of runs makes a figure exact"),
+        ("rr a --precision 2s", "is no percentage"),
         ("stream a --flows 0", "number of flows 0 is out of range"),
         ("stream a --flows -1", "negative"),
         ("stream a --flows 1000001", "out of range"),

@@ -39,6 +39,7 @@ mod plans;
 mod quic;
 mod quic_datagrams;
 mod quic_rebinding;
+mod repeats;
 mod resources;
 mod tls;
 mod transfers;

@@ -186,6 +186,7 @@ fn run(workload: Workload, samples: Vec<Sample>, summary: Summary, reports: Vec<
         reports,
         earlier_iterations: Vec::new(),
         hunt: None,
+        steadiness: Vec::new(),
         status: Status {
             outcome: Outcome::Complete,
             exit_code: 0,

@@ -6,11 +6,13 @@ mod fixture;
 
 use fixture::{events_of, rr_run, tcp_run, udp_run};
 use linerate::output::{
-    CsvPrinter, JsonPrinter, NdjsonPrinter, OwnMachineTable, Printer, ServerLog, Style, TextPrinter,
+    CsvPrinter, Expected, JsonPrinter, NdjsonPrinter, OwnMachineTable, Printer, ServerLog, Style,
+    TextPrinter,
 };
 use linerate_engine::event::Event;
 use linerate_measure::media::FrameCounts;
 use linerate_measure::record::TestFigures;
+use linerate_measure::repeats::{Asked, RepeatedRun, Repeats};
 use linerate_measure::summary::Latency;
 use linerate_measure::trust::{Reason, Severity, Trust};
 use linerate_measure::{Direction, Outcome, Run, Workload};
@@ -110,6 +112,36 @@ fn text_without_live_lines_has_a_title() {
         text.starts_with("TCP rr with [::1]:5250, 1 flow, 1 B out, 1 B back, 2.00 s\n\n"),
         "{text}"
     );
+}
+
+/// All that a printer makes of several runs of one plan.
+fn printed_repeats(printer: &mut dyn Printer, runs: &[Run], asked: &Asked) -> String {
+    let mut text: String = runs.iter().map(|run| printer.render_run(run, 0)).collect();
+    text +=
+        &printer.render_repeats(&Repeats::of(asked, runs.iter().map(RepeatedRun::of).collect()));
+    text + &printer.render_end()
+}
+
+#[test]
+fn json_of_several_runs_of_one_plan_is_one_document_however_many_were_made() {
+    let asked = Asked { most_runs: 3, precision: None };
+    let run = tcp_run();
+    for made in 0..=3 {
+        let mut printer = JsonPrinter::for_runs(Expected::Repeats);
+        let text = printed_repeats(&mut printer, &vec![run.clone(); made], &asked);
+        let repeats: Repeats = serde_json::from_str(&text).unwrap();
+        assert_eq!((repeats.documents.len(), repeats.runs.len()), (made, made), "{text}");
+    }
+}
+
+#[test]
+fn text_of_several_runs_of_one_plan_is_a_table_of_runs_and_one_of_figures() {
+    let asked = Asked { most_runs: 3, precision: Some(0.02) };
+    let mut slower = rr_run();
+    slower.summary.transactions_per_s = slower.summary.transactions_per_s.map(|rate| rate * 0.8);
+    let runs = [rr_run(), slower, rr_run()];
+    let mut printer = TextPrinter::for_runs(Style::Plain, Expected::Repeats, false, false);
+    matches(&printed_repeats(&mut printer, &runs, &asked), "repeats.txt");
 }
 
 #[test]

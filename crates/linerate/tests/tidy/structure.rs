@@ -41,7 +41,7 @@ type Exception = (&'static str, &'static str, usize, &'static str);
 
 #[rustfmt::skip]
 const WIDE: &[Exception] = &[
-    ("linerate", "LoadArgs", 33, OPTIONS),
+    ("linerate", "LoadArgs", 34, OPTIONS),
     ("wire", "Parameters", 32, FORMAT),
     ("wire", "Request", 32, FORMAT),
     ("measure", "Summary", 34, FORMAT),
@@ -97,7 +97,7 @@ const WIDE: &[Exception] = &[
     ("wire", "Layout", 13, FORMAT),
     ("wire", "Results", 13, FORMAT),
     ("measure", "TcpStatus", 15, FORMAT),
-    ("measure", "Run", 13, FORMAT),
+    ("measure", "Run", 14, FORMAT),
     ("wire", "Setup", 13, FORMAT),
 ];
 

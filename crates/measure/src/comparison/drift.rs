@@ -19,7 +19,7 @@ pub struct Drift {
 
 /// The drift of a figure over runs in the order in which they were made, each side about its own median; `None`: fewer
 /// than four runs.
-pub(super) fn drift_of(name: &str, runs: &[(Side, f64)]) -> Option<Drift> {
+pub(crate) fn drift_of(name: &str, runs: &[(Side, f64)]) -> Option<Drift> {
     let logs: Vec<(Side, f64)> = runs
         .iter()
         .filter(|(_, value)| *value > 0.0)

@@ -74,12 +74,26 @@ pub const COMPARED: &[Compared] = &[
     Compared::whole(HUNT_RATE_PER_S, "hunt-requests"),
 ];
 
-/// The figures of a run: those of its summary; of a hunt, whose summary is that of one trial, the rate that it found.
+/// The figures of a run: those of its summary, where a warm-up was looked for with rates that leave it out; of a hunt,
+/// whose summary is that of one trial, the rate that it found.
 pub fn figures_of_run(run: &Run) -> Figures {
-    let Some(hunt) = run.hunt.as_deref() else { return figures_of(&run.summary) };
+    let Some(hunt) = run.hunt.as_deref() else { return without_warm_up(run) };
     let found =
         hunt.outcome.rate().map(|rate| (hunted(hunt.goal.unit).name.to_owned(), rate as f64));
     found.into_iter().collect()
+}
+
+fn without_warm_up(run: &Run) -> Figures {
+    let mut figures = figures_of(&run.summary);
+    let steady = run.steadiness.iter().filter(|_| run.plan.local.finds_warm_up);
+    let mut rates = BTreeMap::<&str, f64>::new();
+    for one in steady {
+        *rates.entry(&one.name).or_default() += one.rate;
+    }
+    for (name, figure) in &mut figures {
+        *figure = rates.get(name.as_str()).copied().unwrap_or(*figure);
+    }
+    figures
 }
 
 /// The figures of a summary. Goodput is left out where transactions are counted: it says the same.
@@ -115,6 +129,9 @@ fn quantile_of(latency: Option<&Latency>, part: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::{Draft, Outcome};
+    use crate::steady::Steadiness;
+    use crate::{Plan, Transport, Workload};
 
     #[test]
     fn names_differ_and_figures_are_those_of_the_summary() {
@@ -145,6 +162,21 @@ mod tests {
             ("latency_p99_ns", 9.0),
         ];
         assert_eq!(figures, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        let mut run = Draft::new(String::new(), Plan::new("host", 1, Workload::rr(Transport::Tcp)))
+            .into_run(Outcome::Complete, 0, None);
+        run.summary = summary.clone();
+        run.steadiness = vec![Steadiness {
+            name: "transactions_per_s".to_owned(),
+            direction: None,
+            intervals: 40,
+            warm_up_ns: Some(1),
+            rate: 1.5e3,
+            varied_by: None,
+        }];
+        assert_eq!(figures_of_run(&run), figures);
+        run.plan.local.finds_warm_up = true;
+        assert_eq!(figures_of_run(&run).get("transactions_per_s"), Some(&1.5e3));
+        assert_eq!(figures_of_run(&run).len(), figures.len());
         let stream = figures_of(&Summary { transactions_per_s: None, ..summary });
         assert_eq!(
             (stream.get("goodput_bps"), stream.get("cpu_s_per_gb")),
@@ -163,7 +195,7 @@ mod tests {
         use crate::{Direction, Plan, Transport, Workload};
 
         let workload = Workload::stream(Direction::Up, Transport::Udp);
-        let draft = crate::run::Draft::new("1".to_owned(), Plan::new("h", 1, workload));
+        let draft = Draft::new("1".to_owned(), Plan::new("h", 1, workload));
         let mut run = draft.into_run(crate::Outcome::Complete, 0, None);
         run.summary.goodput_bps = Some(5.0);
         let goal = Goal {

@@ -24,11 +24,13 @@ pub use condition::Condition;
 pub use differences::{Difference, MOST_DIFFERENCES, differences};
 pub use document::{Asked, ComparedRun, Comparison, ComparisonStatus, JudgedCondition};
 pub use drift::Drift;
+pub(crate) use drift::drift_of;
 pub use estimate::{CONFIDENCE, FigureRatio, Finding, Method, compare_pairs, compare_stored};
 pub use figures::{COMPARED, Compared, Figures, figures_of, figures_of_run};
 pub use interval::{MOST_VALUES, median, median_interval, rank};
 pub use order::{Side, draw_order};
 pub use printed::PrintedBy;
 pub use stored::StoredRuns;
+pub(crate) use student::two_sided;
 
 pub use crate::trust::Trust;

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess,
+    SeqAccess, Visitor,
+};
 
 use super::{ComparedRun, Figures, Side, figures_of_run};
 use crate::{Outcome, Run};
@@ -21,7 +24,7 @@ pub struct StoredRuns {
 }
 
 impl StoredRuns {
-    /// Reads one run document or an array of them, in one pass.
+    /// Reads one run document, an array of them, or the document of several runs of one plan, in one pass.
     ///
     /// # Errors
     ///
@@ -58,6 +61,38 @@ struct Runs {
     most: usize,
 }
 
+impl<'de> DeserializeSeed<'de> for Runs {
+    type Value = StoredRuns;
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<StoredRuns, D::Error> {
+        source.deserialize_seq(self)
+    }
+}
+
+/// An object whose first key was read already.
+struct Begun<M> {
+    key: Option<String>,
+    map: M,
+}
+
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for Begun<M> {
+    type Error = M::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, M::Error> {
+        match self.key.take() {
+            Some(key) => seed.deserialize(key.into_deserializer()).map(Some),
+            None => self.map.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
 impl<'de> Visitor<'de> for Runs {
     type Value = StoredRuns;
 
@@ -65,9 +100,17 @@ impl<'de> Visitor<'de> for Runs {
         write!(f, "a run document or an array of them")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<StoredRuns, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<StoredRuns, M::Error> {
+        let key: Option<String> = map.next_key()?;
+        // The first field of several runs of one plan has their documents.
+        if key.as_deref() == Some("documents") {
+            let stored = map.next_value_seed(self)?;
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(stored);
+        }
         let mut stored = StoredRuns { runs: Vec::new(), first: None };
-        stored.add(self.side, Run::deserialize(MapAccessDeserializer::new(map))?);
+        let map = MapAccessDeserializer::new(Begun { key, map });
+        stored.add(self.side, Run::deserialize(map)?);
         Ok(stored)
     }
 
@@ -104,11 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn one_document_and_an_array_are_read() {
+    fn one_document_an_array_and_several_runs_of_one_plan_are_read() {
         let id = |id: &str| Some(id.to_owned());
         assert_eq!(ids(&document("a")), [(1, id("a"))]);
         let both = format!(" [\n{}, {}]\n", document("a"), document("b"));
         assert_eq!(ids(&both), [(1, id("a")), (2, id("b"))]);
+        let repeats =
+            format!("{{\"documents\": [{}, {}], \"most_runs\": 2}}", document("a"), document("b"));
+        assert_eq!(ids(&repeats), [(1, id("a")), (2, id("b"))]);
         let none = StoredRuns::parse("[]", Side::A).unwrap();
         assert_eq!((none.runs.len(), none.first), (0, None));
     }
@@ -117,7 +163,8 @@ mod tests {
     fn other_texts_are_refused() {
         let one = document("a");
         let begun = one.strip_prefix('{').unwrap();
-        for text in ["", "7", "{}", "[7]", &format!("{one}{one}"), &format!("[{one}"), begun] {
+        let cut = "{\"documents\": [7]}";
+        for text in ["", "7", "{}", "[7]", cut, &format!("{one}{one}"), &format!("[{one}"), begun] {
             assert!(StoredRuns::parse(text, Side::A).is_err(), "{text}");
         }
         let text = format!("[{one},{one}]");

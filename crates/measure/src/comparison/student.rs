@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 /// The t that this share of Student's distribution lies within, to both sides of 0: 0.95 and 10 degrees of freedom
 /// give 2.228. The degrees need not be whole. `None`: none, or no share between 0 and 1.
-pub(super) fn two_sided(confidence: f64, degrees: f64) -> Option<f64> {
+pub(crate) fn two_sided(confidence: f64, degrees: f64) -> Option<f64> {
     let makes_sense = degrees > 0.0 && confidence > 0.0 && confidence < 1.0;
     let outside = |t: f64| regularised_beta(degrees / (degrees + t * t), degrees / 2.0, 0.5);
     let (mut low, mut high) = (0.0, 1.0);

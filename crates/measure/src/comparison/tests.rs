@@ -1,14 +1,7 @@
 //! How often a comparison is right, in simulated experiments.
 
 use super::*;
-use crate::random::next_word;
-
-/// A number of the standard normal distribution (Box and Muller).
-fn normal(state: &mut u64) -> f64 {
-    let mut unit = || (next_word(state) >> 11) as f64 / (1_u64 << 53) as f64;
-    let (radius, angle) = (unit().max(1e-300), unit());
-    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-}
+use crate::random::{next_normal, next_word};
 
 /// Pairs of runs that vary by 2 %, of which one in 20 loses a third, on a machine that becomes a tenth slower; B's
 /// figure is this many times A's.
@@ -18,7 +11,7 @@ fn experiment(seed: u64, pairs: usize, ratio: f64) -> Vec<[Figures; 2]> {
         runs += 1.0;
         let trend = 1.0 - 0.1 * runs / (2 * pairs) as f64;
         let spoiled = if next_word(state).is_multiple_of(20) { 0.67 } else { 1.0 };
-        1e9 * factor * trend * spoiled * (0.02 * normal(state)).exp()
+        1e9 * factor * trend * spoiled * (0.02 * next_normal(state)).exp()
     };
     let figures = |value: f64| Figures::from([("goodput_bps".to_owned(), value)]);
     let pair = |order: &[Side; 2]| {

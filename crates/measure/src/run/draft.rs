@@ -6,6 +6,7 @@ use crate::limits::{Measured, find_limits};
 use crate::plan::Plan;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
+use crate::steady::{Steadiness, steadiness};
 use crate::summary::{Summary, Unmet, judge_dialect, machine_notes, summarize, unmet};
 use crate::trust::{Judged, Reason, Severity, Trust, judge_run};
 
@@ -111,6 +112,7 @@ impl Draft {
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let unmet = self.unmet(outcome);
         let reasons = self.reasons(outcome, &summary, &unmet);
+        let steadiness = self.steadiness();
         let mut notes = std::mem::take(&mut self.notes);
         for report in client.into_iter().chain(server) {
             let role = report.role.name();
@@ -118,6 +120,7 @@ impl Draft {
         }
         notes.extend(unmet.iter().map(Unmet::note));
         notes.extend(machine_notes(client, server));
+        notes.extend(self.rises(&steadiness));
         let status = self.status((outcome, exit_code, message), reasons, unmet, notes);
         let told = |report: Option<&EndReport>| {
             report.map(|report| report.host.clone()).filter(|host| *host != HostFacts::default())
@@ -140,6 +143,7 @@ impl Draft {
             reports: self.client.into_iter().chain(self.server).collect(),
             earlier_iterations: self.earlier_iterations,
             hunt: None,
+            steadiness,
             status,
         }
     }
@@ -158,6 +162,23 @@ impl Draft {
                 sample.limit = Some(cause);
             }
         }
+    }
+
+    /// How steady each direction's rate was. Intervals of other dialects are not all of one kind.
+    fn steadiness(&self) -> Vec<Steadiness> {
+        match self.dialect {
+            Dialect::Native => steadiness(&self.plan.workload, &self.samples),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The note on a warm-up that was looked for and has no end.
+    fn rises(&self, steadiness: &[Steadiness]) -> Option<String> {
+        let rises = steadiness.iter().any(|one| one.warm_up_ns.is_none());
+        (self.plan.local.finds_warm_up && rises).then(|| {
+            "the rate rose for most of the run, so no warm-up was left out: measure for longer"
+                .to_owned()
+        })
     }
 
     /// Why the figures are doubtful or invalid, as far as the run came.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
-use linerate_measure::comparison::{ComparedRun, Figures, PrintedBy, Side, figures_of};
+use linerate_measure::comparison::{ComparedRun, Figures, PrintedBy, Side, figures_of_run};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Run};
 use linerate_wire::visible::visible_line;
@@ -57,6 +57,13 @@ impl Client {
         }
         let Some(first) = words.first().cloned() else { return Err("it is empty".to_owned()) };
         if MEASURING.contains(&first.as_str()) {
+            let is_repeated =
+                |word: &&String| word.starts_with("--repeat") || word.starts_with("--precision");
+            if let Some(word) = words.iter().find(is_repeated) {
+                return Err(format!(
+                    "{word} makes several runs, and a pair has one of each: use --pairs"
+                ));
+            }
             if !words.iter().any(|word| word == "--json") {
                 words.push("--json".to_owned());
             }
@@ -205,7 +212,7 @@ fn read_document(text: &str) -> Result<(Option<String>, Figures, Option<String>)
     if !matches!(run.status.outcome, Outcome::Complete | Outcome::Untrustworthy) {
         return Err(message.unwrap_or_else(|| "it was not measured".to_owned()));
     }
-    let figures = figures_of(&run.summary);
+    let figures = figures_of_run(&run);
     if figures.is_empty() {
         return Err("its summary has no figure that is compared".to_owned());
     }

@@ -25,7 +25,7 @@ pub(super) enum Native {
 }
 
 /// Flags that the matrix itself gives, or that change where a result goes.
-const OF_MATRIX: [&str; 20] = [
+const OF_MATRIX: [&str; 22] = [
     "port",
     "json",
     "ndjson",
@@ -34,6 +34,8 @@ const OF_MATRIX: [&str; 20] = [
     "quiet",
     "verbose",
     "dry-run",
+    "repeat",
+    "precision",
     "title",
     "tag",
     "start-at",

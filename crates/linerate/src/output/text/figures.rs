@@ -3,17 +3,18 @@
 use linerate_measure::metric::{self, Metric};
 use linerate_measure::summary::Latency;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
-use linerate_measure::{Run, Summary};
+use linerate_measure::{Direction, Run, Summary};
 
 use super::latencies::render_latencies;
 use super::limits::limit_lines;
 use super::{Style, render_number};
 
 /// Names and values of the figures that were measured, but for latencies.
-pub(crate) fn figures_of(summary: &Summary) -> Vec<(String, String)> {
+pub(crate) fn figures_of(run: &Run) -> Vec<(String, String)> {
+    let summary = &run.summary;
     let mut lines = Lines::default();
     lines.push_transactions(summary);
-    lines.push_throughput(summary);
+    lines.push_throughput(run);
     lines.push_datagrams(summary);
     lines.push_frames(summary);
     lines.push_cost(summary);
@@ -23,7 +24,7 @@ pub(crate) fn figures_of(summary: &Summary) -> Vec<(String, String)> {
 /// A line for each figure that was measured.
 pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String {
     let summary = &run.summary;
-    let mut lines = Lines { lines: figures_of(summary) };
+    let mut lines = Lines { lines: figures_of(run) };
     lines.lines.extend(limit_lines(run));
     let mut text = lines.render(style);
     if summary.latency_ns.is_some() {
@@ -109,7 +110,8 @@ impl Lines {
         self.push(&format!("  {}", metric.label), value);
     }
 
-    fn push_throughput(&mut self, summary: &Summary) {
+    fn push_throughput(&mut self, run: &Run) {
+        let summary = &run.summary;
         let amount = match (summary.received_bytes, summary.elapsed_s) {
             (Some(bytes), Some(seconds)) => {
                 format!("   {} in {}", render_bytes(bytes), render_seconds(seconds))
@@ -120,6 +122,7 @@ impl Lines {
         self.push(metric::GOODPUT.label, goodput);
         self.push_part(&metric::GOODPUT_UP, summary.goodput_up_bps.map(render_rate));
         self.push_part(&metric::GOODPUT_DOWN, summary.goodput_down_bps.map(render_rate));
+        self.push_steadiness(run);
         self.push(metric::SENT_RATE.label, summary.sent_bps.map(render_rate));
         self.push("retransmitted", summary.retransmitted_segments.map(|n| plural(n, "segment")));
         self.push(
@@ -131,6 +134,29 @@ impl Lines {
             metric::WRONG_BYTES.label,
             summary.wrong_bytes.filter(|bytes| *bytes > 0).map(render_bytes),
         );
+    }
+
+    /// How much the rate varied in this run; where a warm-up was looked for, what was found.
+    fn push_steadiness(&mut self, run: &Run) {
+        for one in &run.steadiness {
+            let way = match one.direction {
+                Some(Direction::Up) if run.steadiness.len() > 1 => " up",
+                Some(Direction::Down) if run.steadiness.len() > 1 => " down",
+                _ => "",
+            };
+            let rate = match one.direction {
+                Some(_) => render_rate(one.rate),
+                None => format!("{}/s", render_count(one.rate)),
+            };
+            let found = one.warm_up_ns.map(|ns| match ns {
+                0 => "no warm-up found".to_owned(),
+                ns => format!("{rate} from {} on", render_duration_ns(ns)),
+            });
+            let found = found.filter(|_| run.plan.local.finds_warm_up);
+            self.push(&format!("  without warm-up{way}"), found);
+            let varied = one.varied_by.map(|share| format!("+- {:.1} %", share * 100.0));
+            self.push(&format!("  this run varied by{way}"), varied);
+        }
     }
 
     fn push_transactions(&mut self, summary: &Summary) {

@@ -15,9 +15,16 @@ use crate::output::{Style, Table};
 #[derive(Default)]
 pub(super) struct SeveralRuns {
     runs: Vec<(Plan, Vec<String>, String)>,
+    /// Whether all are runs of one plan, which their numbers tell apart.
+    of_one_plan: bool,
 }
 
 impl SeveralRuns {
+    /// Runs of one plan.
+    pub(super) fn of_one_plan() -> Self {
+        Self { of_one_plan: true, ..Self::default() }
+    }
+
     /// Adds a run; `verdict` says what it isn't.
     pub(super) fn push(&mut self, run: &Run, verdict: &str) {
         let remarks = render_beside_table(run) + verdict;
@@ -33,11 +40,16 @@ impl SeveralRuns {
             true => format!("{}\n\n", render_title(first)),
             false => String::new(),
         };
-        let key = if alike { "size" } else { "plan" };
+        let key = match (self.of_one_plan, alike) {
+            (true, _) => "run",
+            (false, true) => "size",
+            (false, false) => "plan",
+        };
         let head: Vec<&str> = std::iter::once(key).chain(FIGURE_HEADS).chain(["outcome"]).collect();
         let mut table = Table::with_head(&head);
         let mut remarks = String::new();
         let names: Vec<String> = match alike {
+            _ if self.of_one_plan => (1..=self.runs.len()).map(|n| n.to_string()).collect(),
             true => self.runs.iter().map(|(plan, ..)| render_size(plan)).collect(),
             false => (1..)
                 .zip(&self.runs)

@@ -1,0 +1,120 @@
+//! Whether the rate of one run was steady: where its warm-up ended, and how much it varied.
+//!
+//! * The warm-up is found by MSER-5 (White, An effective truncation heuristic for bias reduction in simulation output,
+//!   1997): of all places to cut, that after which the mean is known best, on means of 5 intervals. It counts only if
+//!   what is cut off was slower than the rest by 2 standard errors, so a steady run is seldom cut. Where the first half
+//!   of the rest is slower than the second by 3, the run is not steady.
+//! * Intervals beside each other are alike, so n of them know the mean as well as fewer independent ones. How many is
+//!   told by the correlation of neighbours (a first-order autoregressive model), corrected for short series.
+//!
+//! All of this speaks of the one run. How runs vary is told by several of them ([`crate::repeats`]).
+
+mod rates;
+#[cfg(test)]
+mod tests;
+
+pub use rates::{Steadiness, steadiness};
+
+use crate::comparison::two_sided;
+
+/// The fewest intervals that a warm-up is looked for in.
+pub const LEAST_INTERVALS: usize = 40;
+/// The intervals of a batch.
+const BATCH: usize = 5;
+/// The largest share of a run that may be cut off; a longer warm-up leaves too little.
+const MOST_CUT: f64 = 0.4;
+/// The standard errors by which a warm-up is slower than the rest.
+const SLOWER_BY_ERRORS: f64 = 2.0;
+/// Those by which the first half of what is left is slower than the second, where the rate still rises. More than for a
+/// warm-up, since a run without an answer costs more than one that is cut a little.
+const RISES_BY_ERRORS: f64 = 3.0;
+
+/// Where the warm-up of a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    /// It has so many intervals; 0: there is none.
+    Intervals(usize),
+    /// The rate rose for more than two fifths of the run.
+    NotSteady,
+}
+
+/// Finds the warm-up in a series of rates; `None`: fewer than [`LEAST_INTERVALS`].
+pub fn find_warm_up(values: &[f64]) -> Option<WarmUp> {
+    if values.len() < LEAST_INTERVALS {
+        return None;
+    }
+    let batches: Vec<f64> = values.chunks_exact(BATCH).map(mean).collect();
+    let last = (MOST_CUT * batches.len() as f64) as usize;
+    // Of equal places the first.
+    let mut best = (f64::INFINITY, 0);
+    for cut in 0..=last {
+        let rest = batches.get(cut..).unwrap_or_default();
+        let error = variance(rest) / rest.len() as f64;
+        if error < best.0 {
+            best = (error, cut * BATCH);
+        }
+    }
+    let (warm_up, rest) = values.split_at(best.1);
+    let (early, late) = rest.split_at(rest.len() / 2);
+    Some(match () {
+        () if is_slower(early, late, RISES_BY_ERRORS) => WarmUp::NotSteady,
+        () if is_slower(warm_up, rest, SLOWER_BY_ERRORS) => WarmUp::Intervals(warm_up.len()),
+        () => WarmUp::Intervals(0),
+    })
+}
+
+/// Whether the first values are below those after them by so many standard errors.
+fn is_slower(before: &[f64], after: &[f64], errors: f64) -> bool {
+    // A rate that still rises varies no more for that.
+    let around = without_trend(after);
+    let alike = likeness(&around);
+    let independent =
+        |values: &[f64]| (values.len() as f64 * (1.0 - alike) / (1.0 + alike)).max(1.0);
+    let error = (variance(&around) * (1.0 / independent(before) + 1.0 / independent(after))).sqrt();
+    !before.is_empty() && mean(after) - mean(before) > errors * error
+}
+
+/// Half the width of the 95 % interval of a series' mean, in the unit of its values; `None`: too few of them are
+/// independent.
+pub fn half_width(values: &[f64]) -> Option<f64> {
+    let alike = likeness(values);
+    let independent = values.len() as f64 * (1.0 - alike) / (1.0 + alike);
+    let t = two_sided(0.95, independent - 1.0)?;
+    Some(t * (variance(values) / independent).sqrt())
+}
+
+/// The correlation of neighbours, from 0 to below 1. A short series shows less of it than there is.
+fn likeness(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
+    if squares <= 0.0 {
+        return 0.0;
+    }
+    let products: f64 = values
+        .windows(2)
+        .filter_map(|pair| Some((pair.first()? - middle) * (pair.last()? - middle)))
+        .sum();
+    let seen = products / squares;
+    (seen + (1.0 + 4.0 * seen) / values.len() as f64).clamp(0.0, 0.999)
+}
+
+/// What is left of values without the straight line that fits them best.
+fn without_trend(values: &[f64]) -> Vec<f64> {
+    let (middle, center) = (mean(values), values.len().saturating_sub(1) as f64 / 2.0);
+    let distance = |place: usize| place as f64 - center;
+    let squares: f64 = (0..values.len()).map(|place| distance(place).powi(2)).sum();
+    let products: f64 =
+        values.iter().enumerate().map(|(place, value)| distance(place) * (value - middle)).sum();
+    let slope = if squares > 0.0 { products / squares } else { 0.0 };
+    values.iter().enumerate().map(|(place, value)| value - slope * distance(place)).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn variance(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
+    squares / values.len().saturating_sub(1).max(1) as f64
+}

@@ -1,0 +1,99 @@
+//! The steadiness of a run's main rate, from its samples.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{WarmUp, find_warm_up, half_width};
+use crate::metric::{CONNECTIONS_PER_S, GOODPUT, TRANSACTIONS_PER_S};
+use crate::plan::{Direction, Kind, Workload};
+use crate::sample::{Role, Sample};
+
+/// How steady one direction of a run was, by at least 40 measured intervals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Steadiness {
+    /// The rate: the name of a metric.
+    pub name: String,
+    /// The direction of a stream; absent of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+    /// The intervals that were looked at.
+    pub intervals: usize,
+    /// How long the rate rose at the beginning of the measured part; 0: it did not. Absent: it rose for more than two
+    /// fifths of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_ns: Option<u64>,
+    /// The rate of the rest, bits or things per second; of the whole where the warm-up is absent.
+    pub rate: f64,
+    /// How much that rate varied in this run: half the 95 % interval of its mean, as a share of it. Absent: too few
+    /// intervals are independent of each other. It says nothing of how another run differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub varied_by: Option<f64>,
+}
+
+/// How steady each direction was, where there are intervals enough.
+pub fn steadiness(workload: &Workload, samples: &[Sample]) -> Vec<Steadiness> {
+    let received = |sample: &Sample| sample.received.map(|one| one.bytes.saturating_mul(8));
+    let streams = |directions: &[Direction]| {
+        let of = |way: &Direction| {
+            let receiver = if *way == Direction::Down { Role::Client } else { Role::Server };
+            steady_rate(GOODPUT.name, Some(*way), samples, receiver, received)
+        };
+        directions.iter().filter_map(of).collect()
+    };
+    let done = |name: &str| {
+        let one = steady_rate(name, None, samples, Role::Client, |sample| sample.transactions);
+        one.into_iter().collect()
+    };
+    match (&workload.kind, workload.direction()) {
+        (Kind::Stream { .. }, Some(Direction::Both)) => streams(&[Direction::Up, Direction::Down]),
+        (Kind::Stream { .. }, direction) => streams(&[direction.unwrap_or(Direction::Up)]),
+        (Kind::Rr { .. }, _) => done(TRANSACTIONS_PER_S.name),
+        (Kind::Connect { .. }, _) => done(CONNECTIONS_PER_S.name),
+    }
+}
+
+fn steady_rate(
+    name: &str,
+    direction: Option<Direction>,
+    samples: &[Sample],
+    role: Role,
+    count: impl Fn(&Sample) -> Option<u64>,
+) -> Option<Steadiness> {
+    let mut measured: Vec<&Sample> =
+        samples.iter().filter(|sample| sample.role == role && !sample.warm_up).collect();
+    measured.sort_by_key(|sample| sample.to_ns);
+    // The last interval is cut off where the load ends.
+    let mut sorted: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
+    sorted.sort_unstable();
+    let usual_ns = *sorted.get(sorted.len() / 2)?;
+    measured.retain(|sample| length_ns(sample).saturating_mul(2) > usual_ns);
+    let counts: Vec<u64> = measured.iter().map(|sample| count(sample)).collect::<Option<_>>()?;
+    let per_s = |counted: u64, ns: u64| counted as f64 / (ns.max(1) as f64 / 1e9);
+    let rates: Vec<f64> = counts
+        .iter()
+        .zip(&measured)
+        .map(|(counted, sample)| per_s(*counted, length_ns(sample)))
+        .collect();
+    let cut = match find_warm_up(&rates)? {
+        WarmUp::Intervals(cut) => Some(cut),
+        WarmUp::NotSteady => None,
+    };
+    let from = cut.unwrap_or(0);
+    let rest =
+        |values: &[u64]| values.iter().skip(from).fold(0, |sum: u64, one| sum.saturating_add(*one));
+    let lengths: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
+    let rate = per_s(rest(&counts), rest(&lengths));
+    let varied = half_width(rates.get(from..).unwrap_or_default()).filter(|_| cut.is_some());
+    Some(Steadiness {
+        name: name.to_owned(),
+        direction,
+        intervals: rates.len(),
+        warm_up_ns: cut.map(|cut| lengths.iter().take(cut).sum()),
+        rate,
+        varied_by: varied.filter(|_| rate > 0.0).map(|half| half / rate),
+    })
+}
+
+fn length_ns(sample: &Sample) -> u64 {
+    sample.to_ns.saturating_sub(sample.from_ns)
+}

@@ -1,0 +1,135 @@
+//! How often warm-ups are found and intervals cover, in simulated series: an autoregressive process about 1.
+
+use super::*;
+use crate::plan::{Direction, Transport, Workload};
+use crate::random::next_normal;
+use crate::sample::{Role, Sample, Traffic};
+
+const INTERVALS: usize = 100;
+
+/// A series whose neighbours have this correlation, about 1 with a standard deviation of 5 %, that rises from 0 over
+/// its first `ramp` values.
+fn draw(seed: u64, alike: f64, ramp: usize) -> Vec<f64> {
+    let mut state = seed;
+    let mut wobble = 0.05 * next_normal(&mut state);
+    let fresh = 0.05 * (1.0 - alike * alike).sqrt();
+    let value = |place: usize| {
+        wobble = alike * wobble + fresh * next_normal(&mut state);
+        let risen = if place < ramp { place as f64 / ramp as f64 } else { 1.0 };
+        risen * (1.0 + wobble)
+    };
+    (0..INTERVALS).map(value).collect()
+}
+
+/// Of 400 series: the mean share that is cut, the mean of the rest less 1, and how many are not steady.
+fn found(alike: f64, ramp: usize) -> (f64, f64, usize) {
+    let (mut cut, mut bias, mut refused) = (0.0, 0.0, 0);
+    for seed in 0..400 {
+        let values = draw(seed, alike, ramp);
+        match find_warm_up(&values).unwrap() {
+            WarmUp::Intervals(count) => {
+                cut += count as f64 / INTERVALS as f64;
+                bias += mean(&values[count..]) - 1.0;
+            }
+            WarmUp::NotSteady => refused += 1,
+        }
+    }
+    let steady = (400 - refused) as f64;
+    (cut / steady, bias / steady, refused)
+}
+
+#[test]
+fn a_steady_run_is_seldom_cut() {
+    for alike in [0.0, 0.5] {
+        let (cut, bias, refused) = found(alike, 0);
+        assert!(cut < 0.03 && bias.abs() < 0.01 && refused <= 8, "{alike}: {cut} {bias} {refused}");
+    }
+}
+
+#[test]
+fn a_slow_start_is_cut_off() {
+    for (ramp, least) in [(10, 0.08), (30, 0.25)] {
+        let (cut, bias, refused) = found(0.5, ramp);
+        assert!(bias.abs() < 0.01, "{ramp}: bias {bias}, {refused} refused");
+        assert!(
+            (least..0.4).contains(&cut) && refused <= 20,
+            "{ramp}: {cut} cut, {refused} refused"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_rises_for_most_of_its_time_is_not_steady() {
+    let (.., refused) = found(0.5, 60);
+    assert!(refused >= 320, "{refused} of 400");
+}
+
+#[test]
+fn intervals_of_one_run_cover_its_mean() {
+    for alike in [0.0, 0.5] {
+        let covers = |seed: &u64| {
+            let values = draw(*seed, alike, 0);
+            (mean(&values) - 1.0).abs() <= half_width(&values).unwrap()
+        };
+        let covered = (0..1_000).filter(covers).count();
+        assert!((920..=970).contains(&covered), "{alike}: {covered} of 1000");
+    }
+}
+
+#[test]
+fn short_and_constant_series_are_no_panic() {
+    assert_eq!((find_warm_up(&[1.0; 39]), half_width(&[]), half_width(&[1.0])), (None, None, None));
+    assert_eq!(find_warm_up(&[1.0; 40]), Some(WarmUp::Intervals(0)));
+    assert_eq!(half_width(&[1.0; 40]), Some(0.0));
+    assert_eq!(find_warm_up(&[f64::NAN; 40]), Some(WarmUp::Intervals(0)));
+    let rising: Vec<f64> = (0..40).map(f64::from).collect();
+    assert_eq!(find_warm_up(&rising), Some(WarmUp::NotSteady));
+}
+
+/// Samples of one end: these bytes received in each tenth of a second, and a last one that is cut off.
+fn samples(role: Role, bytes: &[u64]) -> Vec<Sample> {
+    let received = |bytes: u64| Some(Traffic { bytes, calls: None });
+    let length_ns = 100_000_000;
+    let mut all: Vec<Sample> = (0..)
+        .zip(bytes)
+        .map(|(place, bytes)| Sample {
+            index: place as u32,
+            from_ns: place * length_ns,
+            to_ns: (place + 1) * length_ns,
+            received: received(*bytes),
+            transactions: Some(bytes / 100),
+            ..Sample::nothing(role)
+        })
+        .collect();
+    let end = bytes.len() as u64 * length_ns;
+    all.push(Sample {
+        from_ns: end,
+        to_ns: end + 1_000,
+        received: received(0),
+        transactions: Some(0),
+        ..Sample::nothing(role)
+    });
+    all
+}
+
+#[test]
+fn the_rate_of_a_run_leaves_the_warm_up_out() {
+    // Half a second without anything, then 10 or 12 kB in turns.
+    let bytes: Vec<u64> =
+        (0..60).map(|place| if place < 5 { 0 } else { 10_000 + place % 2 * 2_000 }).collect();
+    let server = samples(Role::Server, &bytes);
+    let up = Workload::stream(Direction::Up, Transport::Tcp);
+    let found = steadiness(&up, &server);
+    let one = &found[0];
+    assert_eq!((one.name.as_str(), one.direction), ("goodput_bps", Some(Direction::Up)));
+    assert_eq!((one.intervals, one.warm_up_ns), (60, Some(500_000_000)));
+    assert!((one.rate / 880_000.0 - 1.0).abs() < 0.01, "{one:?}");
+    assert!(one.varied_by.is_some_and(|share| (0.001..0.1).contains(&share)), "{one:?}");
+    assert_eq!(steadiness(&Workload::stream(Direction::Down, Transport::Tcp), &server), []);
+    assert_eq!(steadiness(&up, &samples(Role::Server, &bytes[..39])), []);
+    let client = samples(Role::Client, &bytes);
+    let both = [server, client].concat();
+    assert_eq!(steadiness(&Workload::stream(Direction::Both, Transport::Tcp), &both).len(), 2);
+    let rr = steadiness(&Workload::rr(Transport::Tcp), &both);
+    assert_eq!((rr[0].name.as_str(), rr[0].direction), ("transactions_per_s", None));
+}
