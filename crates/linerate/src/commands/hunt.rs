@@ -36,7 +36,11 @@ const BUSY_WAITS_MAX: u32 = 60;
 pub(super) fn hunt(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
     if args.trial.is_some() {
         let plans = plan_of_one_trial(args).map(|plan| vec![plan]).map_err(Failure::from);
-        return measure(plans, &Given::of(&args.connect, RepeatArgs::default(), &args.output), cancel);
+        return measure(
+            plans,
+            &Given::of(&args.connect, RepeatArgs::default(), &args.output),
+            cancel,
+        );
     }
     let hunted = hunt_and_print(args, cancel);
     if let Err(failure) = &hunted
