@@ -431,6 +431,47 @@ fn a_stored_file_of_each_version_opens() {
     assert_eq!(versions, store::VERSION);
 }
 
+/// The stored file of version 1, under this name.
+fn put_version_1(path: &Path) {
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/version-1.db.deflate");
+    let mut file = Vec::new();
+    flate2::read::DeflateDecoder::new(File::open(stored).unwrap()).read_to_end(&mut file).unwrap();
+    fs::write(path, file).unwrap();
+}
+
+#[test]
+fn a_copy_of_an_older_file_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.db");
+    let copy = directory.path().join("s.db.version-1");
+    put_version_1(&path);
+    // What an earlier try left is no copy.
+    fs::write(&copy, &fs::read(&path).unwrap()[..40_000]).unwrap();
+    drop(Store::open(&path).unwrap());
+    let kept = Connection::open(&copy).unwrap();
+    let asked = |sql: &str| -> i64 { kept.query_row(sql, [], |row| row.get(0)).unwrap() };
+    assert_eq!((asked("PRAGMA user_version"), asked("SELECT count(*) FROM run")), (1, 1));
+    let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+    assert_eq!(names.iter().filter(|name| name.contains("version")).count(), 1, "{names:?}");
+}
+
+#[test]
+fn an_older_file_that_can_not_be_changed_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.db");
+    put_version_1(&path);
+    // No copy can have this name, so the file is not changed.
+    fs::create_dir(directory.path().join("s.db.version-1")).unwrap();
+    assert!(Store::open(&path).unwrap_err().to_string().contains("no copy"));
+    let store = Store::open_to_read(&path).unwrap();
+    let row = store.find("last").unwrap();
+    assert_eq!(only(&store, &SeriesQuery::new(row.id, "linerate", "rx-Gbps")).len(), 1);
+    let file = Connection::open(&path).unwrap();
+    let version: i64 = file.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 1);
+}
+
 /// Says in a process of its own what is committed, until it is killed.
 const KILLED: &str = "LINERATE_TEST_KILLED_STORE";
 

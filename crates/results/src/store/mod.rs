@@ -69,7 +69,8 @@ impl Store {
         Ok(Self { connection, path: path.to_owned(), journal })
     }
 
-    /// Opens the file to read it. An older one is brought up to date first.
+    /// Opens the file to read it. An older one is brought up to date first; where that can't be, for want of permission
+    /// or room, a copy of it in memory is.
     ///
     /// # Errors
     /// As [`Self::open`], and where there is no file.
@@ -98,11 +99,14 @@ impl Store {
         })? {
             Found::Current => {}
             Found::Nothing => return Err(StoreError::Foreign { path: path.to_owned() }),
-            Found::Older(_) => {
-                drop(connection);
-                drop(Self::open(path)?);
-                return Self::open_to_read(path);
-            }
+            Found::Older(_) => match Self::open(path) {
+                Ok(_) => return Self::open_to_read(path),
+                Err(StoreError::Unusable { .. } | StoreError::Sql(_)) => {
+                    connection = version::bring_up_to_date_in_memory(&connection, path)?;
+                    guard(&connection)?;
+                }
+                Err(other) => return Err(other),
+            },
         }
         version::check_tables(&connection)?;
         Ok(Self { connection, path: path.to_owned(), journal: Journal::for_path(path) })
@@ -140,13 +144,19 @@ impl Store {
     }
 }
 
-/// What every connection has. The file may be anybody's: its schema runs nothing, and its rows have a limit.
+/// What every connection to a file has.
 fn connect(connection: &Connection) -> Result<(), StoreError> {
+    guard(connection)?;
+    connection.pragma_update_and_check(None, "mmap_size", MAPPED_BYTES, |_| Ok(()))?;
+    Ok(())
+}
+
+/// The file may be anybody's: its schema runs nothing, and its rows have a limit.
+fn guard(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(BUSY)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_BYTES_OF_A_VALUE)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update_and_check(None, "mmap_size", MAPPED_BYTES, |_| Ok(()))?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Where a store may lie, and what its file system can do.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -76,6 +76,11 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
         true => Ok(()),
         false => DirBuilder::new().recursive(true).mode(0o700).create(parent),
     }
+}
+
+/// Brings the names of the files beside a file to the disk.
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(parent(path))?.sync_all()
 }
 
 /// Whether a log with changes lies beside the file.

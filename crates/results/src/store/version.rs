@@ -1,12 +1,16 @@
 //! The version of a file's tables, and the way from one version to the next.
 
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::StoreError;
+use crate::identity::random_uuid;
 
 /// Marks the file as ours: `lnrt`.
 const APPLICATION: i64 = 0x6c6e_7274;
@@ -62,15 +66,12 @@ pub(crate) fn find(connection: &Connection, path: &Path) -> Result<Found, StoreE
 /// the file is made beside it.
 pub(crate) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     if let Found::Older(version) = find(connection, path)? {
-        let mut copy = path.as_os_str().to_owned();
-        copy.push(format!(".version-{version}"));
-        let copy = PathBuf::from(copy);
-        // A copy of an earlier try is as good.
-        if !copy.exists() {
-            let name = copy.to_string_lossy().into_owned();
-            connection.execute("VACUUM INTO ?1", [name])?;
-        }
+        keep_copy(connection, path, version)?;
     }
+    migrate(connection, path)
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     loop {
         let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have done it meanwhile.
@@ -87,6 +88,82 @@ pub(crate) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Resu
         step.pragma_update(None, "user_version", done + 1)?;
         step.commit()?;
     }
+}
+
+/// Makes a copy of a file of this version, `FILE.version-N`, unless a whole one is there. It has that name only when it
+/// is whole and on the disk.
+fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<(), StoreError> {
+    let beside = |end: String| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let copy = beside(format!(".version-{version}"));
+    if is_whole(&copy, version) {
+        return Ok(());
+    }
+    let unusable = |error: io::Error| StoreError::Unusable {
+        path: path.to_owned(),
+        why: format!("no copy {} of it can be made: {error}", copy.display()),
+    };
+    let new = beside(format!(".version-{version}.{}", process::id()));
+    remove(&new).map_err(unusable)?;
+    let made = connection.execute("VACUUM INTO ?1", [new.to_string_lossy()]);
+    let done = made.map_err(StoreError::from).and_then(|_| {
+        // Another process may have brought the file up to date before the copy was made.
+        if !is_whole(&new, version) {
+            return Ok(());
+        }
+        let facts = fs::metadata(path).map_err(unusable)?;
+        fs::set_permissions(&new, facts.permissions()).map_err(unusable)?;
+        File::open(&new).and_then(|file| file.sync_all()).map_err(unusable)?;
+        fs::rename(&new, &copy).map_err(unusable)?;
+        super::place::sync_directory(path).map_err(unusable)
+    });
+    let removed = remove(&new).map_err(unusable);
+    done?;
+    removed?;
+    match find(connection, path)? {
+        Found::Older(found) if found == version && !is_whole(&copy, version) => {
+            Err(unusable(io::Error::other("what SQLite wrote is not whole")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a whole store of this version lies there.
+fn is_whole(path: &Path, version: i64) -> bool {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let Ok(copy) = Connection::open_with_flags(path, flags) else { return false };
+    let check = |copy: &Connection| -> Result<String, rusqlite::Error> {
+        copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+    };
+    find(&copy, path).is_ok_and(|found| found == Found::Older(version))
+        && check(&copy).is_ok_and(|said| said == "ok")
+}
+
+/// A copy in memory of a store of an earlier version, brought up to date.
+pub(crate) fn bring_up_to_date_in_memory(
+    connection: &Connection,
+    path: &Path,
+) -> Result<Connection, StoreError> {
+    // Connections of this process that know the name share the memory.
+    let name = format!("file:{}?mode=memory&cache=shared", random_uuid()?);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags(&name, flags)?;
+    connection.execute("VACUUM INTO ?1", [name])?;
+    migrate(&mut copy, path)?;
+    Ok(copy)
 }
 
 type Table = (String, String, String);
