@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,9 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// The largest answer, bytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: u64 = 64 << 20;
 
-/// How often a pause looks whether it is wanted any more.
+/// How often a pause, or a wait for an answer, looks whether it is wanted any more.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Bundles of the certificates that a system trusts.
@@ -95,7 +96,7 @@ impl std::fmt::Debug for Http {
 }
 
 impl Http {
-    /// The way to this index. `cancel` ends its pauses.
+    /// The way to this index. `cancel` ends its pauses and requests.
     ///
     /// # Errors
     /// Where a certificate can't be used.
@@ -127,7 +128,12 @@ impl Http {
 }
 
 impl Exchange for Http {
+    /// Returns soon where nothing is wanted any more: a thread of its own waits for a server that says nothing.
     fn send(&mut self, request: &Request<'_>) -> Result<Reply, String> {
+        let interrupted = || Err("interrupted".to_owned());
+        if self.cancel.requested() {
+            return interrupted();
+        }
         let kind = match request.path.starts_with("/_bulk") {
             true => "application/x-ndjson",
             false => "application/json",
@@ -139,26 +145,27 @@ impl Exchange for Http {
         if let Some(authorization) = &self.authorization {
             built = built.header("Authorization", authorization);
         }
-        let sent = match request.body {
-            "" => built.body(()).map_err(ureq::Error::from).and_then(|request| {
-                let request = self.agent.configure_request(request);
-                self.agent.run(request.allow_non_standard_methods(true).build())
-            }),
-            body => {
-                let built = built.header("Content-Type", kind);
-                built
-                    .body(body.to_owned())
-                    .map_err(ureq::Error::from)
-                    .and_then(|request| self.agent.run(request))
+        if !request.body.is_empty() {
+            built = built.header("Content-Type", kind);
+        }
+        let built = built.body(request.body.to_owned()).map_err(|error| error.to_string())?;
+        let agent = self.agent.clone();
+        let (answered, answer) = sync_channel(1);
+        thread::Builder::new()
+            .name("index-request".to_owned())
+            .spawn(move || {
+                // Nobody may wait any more.
+                let _gone = answered.send(perform(&agent, built));
+            })
+            .map_err(|error| format!("there is no thread left to ask it: {error}"))?;
+        loop {
+            match answer.recv_timeout(LOOK_EVERY) {
+                Ok(reply) => return reply,
+                Err(RecvTimeoutError::Timeout) if self.cancel.requested() => return interrupted(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err("no answer came".to_owned()),
             }
-        };
-        let mut answer = sent.map_err(|error| said(&error))?;
-        let asked = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok());
-        let retry_after = asked.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        let status = answer.status().as_u16();
-        let body = answer.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true);
-        let body = body.read_to_string().map_err(|error| said(&error))?;
-        Ok(Reply { status, retry_after, body })
+        }
     }
 
     /// Waits up to a quarter longer, so that many clients of a busy server don't come back at once.
@@ -174,6 +181,24 @@ impl Exchange for Http {
         }
         !self.cancel.requested()
     }
+}
+
+/// Sends a request and reads the whole answer.
+fn perform(agent: &Agent, request: http::Request<String>) -> Result<Reply, String> {
+    let sent = match request.body().is_empty() {
+        true => {
+            let request = agent.configure_request(request.map(|_| ()));
+            agent.run(request.allow_non_standard_methods(true).build())
+        }
+        false => agent.run(request),
+    };
+    let mut answer = sent.map_err(|error| said(&error))?;
+    let asked = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok());
+    let retry_after = asked.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+    let status = answer.status().as_u16();
+    let body = answer.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true);
+    let body = body.read_to_string().map_err(|error| said(&error))?;
+    Ok(Reply { status, retry_after, body })
 }
 
 fn said(error: &ureq::Error) -> String {

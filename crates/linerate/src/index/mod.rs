@@ -100,19 +100,19 @@ impl Target {
     }
 }
 
-/// An address as it is kept: scheme, host, port and path alone.
+/// An address as it is kept: scheme, host, port and path alone. One that may have a credential is never shown.
 fn checked(flag: &str, url: &str) -> Result<String, String> {
+    if url.contains('@') {
+        return Err(format!(
+            "{flag}: the address has an @, as one with a credential, which every user of this machine could see; give \
+             the credential in a file with --auth-file, or in {VARIABLE}, and an @ of a path as %40"
+        ));
+    }
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let Some(rest) = rest else {
         return Err(format!("{flag} {url}: give an address such as https://search.example:9200"));
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.contains('@') {
-        return Err(format!(
-            "{flag}: the address has a credential, which every user of this machine could see; give it in a file \
-             with --auth-file, or in {VARIABLE}"
-        ));
-    }
     let is_strange = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii();
     if authority.is_empty() || rest.contains(['?', '#']) || rest.contains(is_strange) {
         return Err(format!("{flag} {url}: give an address such as https://search.example:9200"));

@@ -91,6 +91,33 @@ fn a_pause_ends_where_nothing_is_wanted() {
 }
 
 #[test]
+fn a_request_ends_where_nothing_is_wanted() {
+    let cancel = Cancel::default();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let target = Target { url, authorization: None, authorities: Vec::new() };
+    let mut http = Http::new(&target, &cancel).unwrap();
+    let (ended, end) = channel::<()>();
+    let interrupt = cancel.clone();
+    let server = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let seen = read_request(&stream);
+        interrupt.request();
+        // The server says nothing until the client has given up.
+        let _closed = end.recv();
+        (seen, listener)
+    });
+    let request = Request { method: "GET", path: "/silent", body: "" };
+    assert_eq!(http.send(&request).unwrap_err(), "interrupted");
+    drop(ended);
+    let (seen, listener) = server.join().unwrap();
+    assert!(seen.starts_with("GET /silent "), "{seen}");
+    assert_eq!(http.send(&request).unwrap_err(), "interrupted");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "nothing is asked any more");
+}
+
+#[test]
 fn credentials_become_headers() {
     let header = |line: &str| authorization(line).unwrap_or_else(|why| format!("refused: {why}"));
     assert_eq!(header("Basic u:p\n"), "Basic dTpw");
@@ -106,8 +133,16 @@ fn addresses_are_checked() {
     let address = |url| checked("--index", url);
     assert_eq!(address("http://h:9200/").unwrap(), "http://h:9200");
     assert_eq!(address("https://h/search").unwrap(), "https://h/search");
-    assert!(address("https://user:secret@h").unwrap_err().contains("--auth-file"));
-    assert!(!address("https://user:secret@h").unwrap_err().contains("secret"));
+    for credential in [
+        "https://user:secret@h",
+        "HTTPS://user:secret@h",
+        "user:secret@h:9200",
+        "http://user:sec/secret@h",
+        "http:///user:secret@h",
+    ] {
+        let why = address(credential).unwrap_err();
+        assert!(why.contains("--auth-file") && !why.contains("secret"), "{credential}: {why}");
+    }
     for wrong in ["h:9200", "http://", "ftp://h", "http://h?x", "http://h o"] {
         assert!(address(wrong).unwrap_err().contains("--index"), "{wrong}");
     }
