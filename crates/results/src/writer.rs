@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Transaction, TransactionBehavior};
 
-use crate::export::outbox;
+use crate::export::{CdmVersion, outbox};
 use crate::identity::random_uuid;
 use crate::model::{CellEnd, NewRun, Resumed, RunEnd, Tick};
 use crate::store::{Journal, RunId, RunLock, Store};
@@ -102,13 +102,21 @@ impl Writer {
     }
 
     /// Notes that a run goes to the index of this address, with all that it has and gets: see
-    /// [`outbox`](crate::export::outbox).
+    /// [`outbox`](crate::export::outbox). The version is the one that is asked for, else the one that it has there, else
+    /// the newest that the index has.
     ///
     /// # Errors
     /// Where SQLite fails.
-    pub fn index_to(&self, run: RunId, target: &str) -> Result<(), StoreError> {
+    pub fn index_to(
+        &self,
+        run: RunId,
+        target: &str,
+        asked: Option<CdmVersion>,
+    ) -> Result<(), StoreError> {
         let target = target.to_owned();
-        self.perform(move |work| work.commit(|tables| outbox::add_target(tables, run.0, &target)))
+        self.perform(move |work| {
+            work.commit(|tables| outbox::add_target(tables, run.0, &target, asked))
+        })
     }
 
     /// Begins an attempt at the cell of this position in the run's order.

@@ -23,6 +23,9 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// At the run's end the command waits so long for the rest.
 const REST: Duration = Duration::from_secs(30);
 
+/// A thread that is told to end has so long for it.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// A thread that sends what waits in a store's outbox.
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -77,10 +80,15 @@ impl Live {
     /// Waits for the rest of the run, for a while at most, and says what is left.
     pub(crate) fn end(mut self, interrupted: &Cancel) {
         self.wake = None;
-        let until = Instant::now() + REST;
+        let mut until = Instant::now() + REST;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            if Instant::now() > until || interrupted.requested() {
+            let is_late = Instant::now() > until;
+            if is_late && self.cancel.requested() {
+                // What it has not sent stays in the outbox.
+                self.thread = None;
+            } else if is_late || (interrupted.requested() && !self.cancel.requested()) {
                 self.cancel.request();
+                until = Instant::now() + GRACE;
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -152,13 +160,16 @@ impl Sender {
         };
         let delivered = deliver(store, &mut index, self.target.url())?;
         self.index = Some(index);
+        match &delivered.failure {
+            Some(failure) => self.tell(failure),
+            None => self.told = None,
+        }
         if delivered.refused > 0 {
             narrate(
                 "linerate: the index refused documents of the run for their content: `linerate results outbox` has \
                  its reasons\n",
             );
         }
-        self.told = None;
         Ok(())
     }
 

@@ -34,6 +34,9 @@ pub(super) const IDS: usize = 1000;
 /// The most documents that are kept for one question.
 const MOST_FOUND: usize = 1_000_000;
 
+/// The answers to one question whose documents are kept may have so many bytes together.
+const MOST_FOUND_BYTES: usize = 256 << 20;
+
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
@@ -77,6 +80,9 @@ pub enum IndexError {
     /// The server refuses what was asked.
     #[error("the index refuses {0}")]
     Refused(String),
+    /// The server refuses this credential, or the lack of one.
+    #[error("the index refuses {0}")]
+    Denied(String),
     /// What answers is no such server, or not as it should be.
     #[error("the index answers what can't be understood: {0}")]
     Strange(String),
@@ -96,6 +102,13 @@ pub enum IndexError {
     /// The wait was given up.
     #[error("interrupted; the index has not got all documents")]
     Interrupted,
+}
+
+impl IndexError {
+    /// Whether whatever else is written now would fail in the same way.
+    pub(super) fn is_for_all(&self) -> bool {
+        matches!(self, Self::Away(_) | Self::Denied(_) | Self::Interrupted)
+    }
 }
 
 impl From<crate::StoreError> for IndexError {
@@ -398,7 +411,18 @@ impl<E: Exchange> Index<E> {
         // What was written just now is seen by no query before.
         self.ask("POST", &format!("/{name}/_refresh"), "")?;
         let path = format!("/{name}/_delete_by_query?conflicts=proceed&refresh=true");
-        self.ask("POST", &path, &json!({ "query": query }).to_string()).map(drop)
+        let answer = self.ask("POST", &path, &json!({ "query": query }).to_string())?;
+        let failures = answer["failures"].as_array().map(Vec::as_slice).unwrap_or_default();
+        match (failures.first(), answer["timed_out"] == true) {
+            (None, false) => Ok(()),
+            (first, _) => {
+                let why = first.map_or("it took too long".to_owned(), |first| {
+                    let why = reason_of(first, "cause").or(reason_of(first, "reason"));
+                    why.unwrap_or_else(|| "no reason".to_owned())
+                });
+                Err(IndexError::Refused(format!("to delete all documents of {name}: {why}")))
+            }
+        }
     }
 
     /// Makes what was written visible to queries.
@@ -425,7 +449,7 @@ impl<E: Exchange> Index<E> {
         order: &[&str],
     ) -> Result<Vec<Value>, IndexError> {
         let mut found = Vec::new();
-        self.each(kind, terms, order, |document| {
+        self.each_page(kind, terms, order, MOST_FOUND_BYTES, |document| {
             found.push(document.clone());
             match found.len() {
                 0..=MOST_FOUND => Ok(()),
@@ -446,9 +470,25 @@ impl<E: Exchange> Index<E> {
         kind: DocumentKind,
         terms: &[(&str, &[String])],
         order: &[&str],
+        take: impl FnMut(&Value) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        self.each_page(kind, terms, order, usize::MAX, take)
+    }
+
+    /// As [`Self::each`], while all pages together have no more than so many bytes.
+    fn each_page(
+        &mut self,
+        kind: DocumentKind,
+        terms: &[(&str, &[String])],
+        order: &[&str],
+        most_bytes: usize,
         mut take: impl FnMut(&Value) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        let path = format!("/{}/_search?ignore_unavailable=true", self.version.indices(kind));
+        let indices = self.version.indices(kind);
+        let path = format!(
+            "/{indices}/_search?ignore_unavailable=true&allow_partial_search_results=false"
+        );
+        let mut bytes_left = most_bytes;
         let filters: Vec<Value> =
             terms.iter().map(|(field, values)| json!({ "terms": { (*field): values } })).collect();
         let sort: Vec<Value> = order.iter().map(|field| json!({ (*field): "asc" })).collect();
@@ -456,7 +496,15 @@ impl<E: Exchange> Index<E> {
             "size": PAGE, "sort": sort, "query": { "bool": { "filter": filters } },
         });
         loop {
-            let answer = self.ask("POST", &path, &query.to_string())?;
+            let reply = self.ask_for_reply("POST", &path, &query.to_string())?;
+            bytes_left = bytes_left.checked_sub(reply.body.len()).ok_or_else(|| {
+                IndexError::Strange(format!(
+                    "its {} documents of these have more than {most_bytes} bytes",
+                    kind.name()
+                ))
+            })?;
+            let answer = parse(&reply)?;
+            whole(&answer)?;
             let hits = answer["hits"]["hits"].as_array().map(Vec::as_slice).unwrap_or_default();
             hits.iter().try_for_each(|hit| take(&hit["_source"]))?;
             let last = hits.last().map(|hit| hit["sort"].clone()).unwrap_or_default();
@@ -474,9 +522,13 @@ impl<E: Exchange> Index<E> {
 
     /// Asks for JSON.
     fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, IndexError> {
+        parse(&self.ask_for_reply(method, path, body)?)
+    }
+
+    fn ask_for_reply(&mut self, method: &str, path: &str, body: &str) -> Result<Reply, IndexError> {
         let reply = self.exchange_patiently(method, path, body)?;
         match reply.status {
-            200..=299 => parse(&reply),
+            200..=299 => Ok(reply),
             _ => Err(refusal(&format!("{method} {path}"), &reply)),
         }
     }
@@ -523,18 +575,39 @@ fn may_pass(status: u16) -> bool {
     matches!(status, 429 | 500..=599)
 }
 
+/// Refuses the answer to a search in which some of the documents may be missing.
+fn whole(answer: &Value) -> Result<(), IndexError> {
+    let shards = &answer["_shards"];
+    let failed = shards["failed"].as_u64().unwrap_or(0);
+    match (failed, answer["timed_out"] == true) {
+        (0, false) => Ok(()),
+        (0, true) => Err(IndexError::Away("its search took too long and is not whole".to_owned())),
+        (failed, _) => {
+            let why = reason_of(&shards["failures"][0], "reason").unwrap_or_default();
+            let text = format!("{failed} of its shards did not answer a search: {why}");
+            Err(IndexError::Away(text.trim_end_matches([':', ' ']).to_owned()))
+        }
+    }
+}
+
+/// The reason within this field of a failure.
+fn reason_of(failure: &Value, field: &str) -> Option<String> {
+    let reason = failure[field]["reason"].as_str()?;
+    Some(reason.chars().take(300).collect())
+}
+
 fn parse(reply: &Reply) -> Result<Value, IndexError> {
     serde_json::from_str(&reply.body)
         .map_err(|error| IndexError::Strange(format!("its answer is no JSON: {error}")))
 }
 
 fn refusal(what: &str, reply: &Reply) -> IndexError {
-    let hint = match reply.status {
-        401 => "; give a credential, as docs/opensearch.md says",
-        403 => "; the credential has not the permission",
-        _ => "",
-    };
-    IndexError::Refused(format!("{what}: {}{hint}", said(reply)))
+    let why = format!("{what}: {}", said(reply));
+    match reply.status {
+        401 => IndexError::Denied(why + "; give a credential, as docs/opensearch.md says"),
+        403 => IndexError::Denied(why + "; the credential has not the permission"),
+        _ => IndexError::Refused(why),
+    }
 }
 
 /// The server's own reason.

@@ -26,6 +26,9 @@ pub struct Document {
     pub body: String,
 }
 
+/// How the `source` of each run begins that this program wrote.
+const PROGRAM: &str = "linerate";
+
 /// What of a run's series is written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Form {
@@ -38,7 +41,7 @@ pub struct Form {
 impl Form {
     /// What the document of a run says of it. A run that was written in another form is replaced as a whole.
     pub fn name(&self) -> String {
-        let mut name = "linerate".to_owned();
+        let mut name = PROGRAM.to_owned();
         if let Some(hz) = self.hz {
             name += &format!(" hz={hz}");
         }
@@ -51,6 +54,11 @@ impl Form {
     fn has(&self, source: &str) -> bool {
         self.sources.is_empty() || self.sources.iter().any(|one| one == source)
     }
+}
+
+/// Whether the `source` of a run's document is that of a [`Form`].
+pub(super) fn is_own(source: &str) -> bool {
+    source.split(' ').next() == Some(PROGRAM)
 }
 
 /// Makes the documents of one run.

@@ -1,6 +1,6 @@
 //! A store of what a server has of runs, whoever wrote it there, so that all queries answer from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_measure::window::{Span, Timeline};
 use rusqlite::params;
@@ -37,7 +37,7 @@ pub enum Points {
 /// The most runs that one question reads.
 const MOST_RUNS: usize = 1000;
 
-/// The most points that one question reads at a time.
+/// The most points that one question reads of a run.
 const MOST_POINTS: usize = 50_000_000;
 
 /// Reads runs into a store in memory. Names of runs, iterations, samples and periods are those of the index.
@@ -375,15 +375,21 @@ fn read_points<E: Exchange>(
     let path = index.version().id_path(DocumentKind::MetricDesc);
     let field = index.version().id_field(DocumentKind::MetricDesc);
     let mut points = PointsBySeries::new();
+    let mut count = 0;
     for ids in ids.chunks(IDS) {
         let order = [path.as_str(), "metric_data.begin"];
-        let mut count = 0;
+        let asked: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         index.each(DocumentKind::MetricData, &[(&path, ids)], &order, |document| {
             let data = &document["metric_data"];
+            let id = text(&document["metric_desc"], &field);
+            if !asked.contains(id.as_str()) {
+                let why = "it has points of a series that was not asked for";
+                return Err(IndexError::Strange(why.to_owned()));
+            }
             let span = whole(data, "begin").zip(whole(data, "end"));
             let span = span.and_then(|(begin, end)| Span::new(begin, end));
             if let Some(point) = span.zip(number(data, "value")) {
-                points.entry(text(&document["metric_desc"], &field)).or_default().push(point);
+                points.entry(id).or_default().push(point);
             }
             count += 1;
             match count {

@@ -4,12 +4,14 @@
 //! it, and leaves when the index has all its documents. Documents are made anew for each try, and their names don't
 //! change, so that nothing is lost and nothing is there twice, whichever end was away or died.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use super::cells::{documents_of_run, each_document_of_cell, iteration_of_cell, settled_cells};
 use super::client::{Exchange, Index, IndexError};
-use super::document::Form;
+use super::document::{Form, is_own};
 use super::{CdmVersion, DocumentKind};
 use crate::StoreError;
 use crate::store::{RunId, Store};
@@ -45,19 +47,29 @@ struct Key {
     id: i64,
     run: i64,
     position: i64,
-    /// Grows each time that the part changes, so that a change during a try is not lost.
+    /// A random number, another one each time that the part changes or comes again, so that a change during a try is
+    /// not lost, even where two programs send.
     change: i64,
 }
 
-/// Notes that a run goes to an index from now on, with all that it has. Nothing is done where it was noted before.
-pub(crate) fn add_target(tables: &Connection, run: i64, target: &str) -> Result<(), StoreError> {
-    let sql = "INSERT OR IGNORE INTO export (run, target, version) VALUES (?1, ?2, '')";
-    if tables.execute(sql, params![run, target])? == 0 {
+/// Notes that a run goes to an index from now on, with all that it has, in the version that is asked for. Where it was
+/// noted before, nothing is done, unless another version is asked for: then all of it goes there in that one.
+pub(crate) fn add_target(
+    tables: &Connection,
+    run: i64,
+    target: &str,
+    asked: Option<CdmVersion>,
+) -> Result<(), StoreError> {
+    let name = asked.map_or("", CdmVersion::name);
+    let sql = "DELETE FROM export WHERE run = ?1 AND target = ?2 AND ?3 != '' AND version != ?3";
+    tables.execute(sql, params![run, target, name])?;
+    let sql = "INSERT OR IGNORE INTO export (run, target, version) VALUES (?1, ?2, ?3)";
+    if tables.execute(sql, params![run, target, name])? == 0 {
         return Ok(());
     }
     note_change(tables, run, RUN_ITSELF)?;
     let sql = "INSERT INTO outbox (run, target, position, state, change, tries, reason) \
-               SELECT i.run, ?2, s.position, 'waiting', 0, 0, '' FROM iteration i \
+               SELECT i.run, ?2, s.position, 'waiting', random(), 0, '' FROM iteration i \
                JOIN sample s ON s.iteration = i.id WHERE i.run = ?1 AND s.status IN ('done', 'failed')";
     tables.execute(sql, params![run, target])?;
     Ok(())
@@ -71,8 +83,8 @@ pub(crate) fn note_run(tables: &Connection, run: i64) -> Result<(), StoreError> 
 /// Notes that a part has changed, for each index that the run goes to.
 pub(crate) fn note_change(tables: &Connection, run: i64, position: i64) -> Result<(), StoreError> {
     let sql = "INSERT INTO outbox (run, target, position, state, change, tries, reason) \
-               SELECT run, target, ?2, 'waiting', 0, 0, '' FROM export WHERE run = ?1 \
-               ON CONFLICT DO UPDATE SET state = 'waiting', change = change + 1";
+               SELECT run, target, ?2, 'waiting', random(), 0, '' FROM export WHERE run = ?1 \
+               ON CONFLICT DO UPDATE SET state = 'waiting', change = random()";
     tables.execute(sql, params![run, position])?;
     Ok(())
 }
@@ -117,7 +129,7 @@ pub fn count(store: &Store, target: &str) -> Result<u64, StoreError> {
     Ok(count.unsigned_abs())
 }
 
-/// The version that an index has of a run; `None` before the first document.
+/// The version that an index has or shall have of a run; `None` where none was asked for, before the first document.
 fn version_of(store: &Store, run: i64, target: &str) -> Result<Option<CdmVersion>, StoreError> {
     let sql = "SELECT version FROM export WHERE run = ?1 AND target = ?2";
     let name: Option<String> =
@@ -136,9 +148,11 @@ pub struct Delivered {
     pub created: u64,
     /// Documents that took the place of themselves.
     pub updated: u64,
+    /// Why the first of the parts failed that wait on though the index is there.
+    pub failure: Option<IndexError>,
 }
 
-/// Writes all parts that wait for an index, until none is left.
+/// Tries each part that waits for an index. Where one fails, those after it are tried.
 ///
 /// # Errors
 /// Where the index is away or refuses everything: the parts that are left wait on. What was written is told by the next
@@ -148,20 +162,76 @@ pub fn deliver<E: Exchange>(
     index: &mut Index<E>,
     target: &str,
 ) -> Result<Delivered, IndexError> {
+    // Each run has a version of its own; this one is that of new runs.
+    let usual = index.version();
+    let delivered = deliver_parts(store, index, target);
+    index.set_version(usual);
+    delivered
+}
+
+fn deliver_parts<E: Exchange>(
+    store: &Store,
+    index: &mut Index<E>,
+    target: &str,
+) -> Result<Delivered, IndexError> {
+    let usual = index.version();
     let mut delivered = Delivered::default();
+    let mut unfit = BTreeSet::new();
     let mut after = 0;
     while let Some(part) = list(store, target, after, 1)?.into_iter().next() {
-        after = part.key.id;
-        if let Err(error) = deliver_part(store, index, &part, &mut delivered) {
-            index.forget_waiting();
-            let sql = "UPDATE outbox SET tries = tries + 1, reason = ?2 WHERE id = ?1";
-            let noted = store.connection.execute(sql, params![part.key.id, error.to_string()]);
-            return Err(noted.map_or_else(|why| StoreError::from(why).into(), |_| error));
+        let Key { id, run, change, .. } = part.key;
+        after = id;
+        if unfit.contains(&run) {
+            continue;
         }
+        let begun = begin_part(store, index, &part, usual);
+        let is_unfit = begun.is_err();
+        let done = begun.and_then(|()| deliver_part(store, index, &part, &mut delivered));
+        let Err(error) = done else { continue };
+        index.forget_waiting();
+        let sql = "UPDATE outbox SET tries = tries + 1, reason = ?3 WHERE id = ?1 AND change = ?2";
+        store
+            .connection
+            .execute(sql, params![id, change, error.to_string()])
+            .map_err(StoreError::from)?;
+        if error.is_for_all() {
+            return Err(error);
+        }
+        if is_unfit {
+            unfit.insert(run);
+        }
+        delivered.failure.get_or_insert(error);
     }
     Ok(delivered)
 }
 
+/// Makes the indices of a part's run, in the run's version. It is noted when they are there.
+fn begin_part<E: Exchange>(
+    store: &Store,
+    index: &mut Index<E>,
+    part: &Part,
+    usual: CdmVersion,
+) -> Result<(), IndexError> {
+    let began_ms = store.row(RunId(part.key.run))?.began_ms;
+    let version = version_of(store, part.key.run, &part.target)?;
+    index.set_version(version.unwrap_or(usual));
+    index.begin(began_ms)?;
+    if version.is_none() {
+        let sql = "UPDATE export SET version = ?3 WHERE run = ?1 AND target = ?2 AND version = ''";
+        let values = params![part.key.run, part.target, usual.name()];
+        let noted = store.connection.execute(sql, values).map_err(StoreError::from)?;
+        // Another program may have begun with another version meanwhile.
+        if noted == 0
+            && let Some(version) = version_of(store, part.key.run, &part.target)?
+        {
+            index.set_version(version);
+            index.begin(began_ms)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a part whose indices are there.
 fn deliver_part<E: Exchange>(
     store: &Store,
     index: &mut Index<E>,
@@ -169,17 +239,8 @@ fn deliver_part<E: Exchange>(
     delivered: &mut Delivered,
 ) -> Result<(), IndexError> {
     let run = RunId(part.key.run);
-    match version_of(store, part.key.run, &part.target)? {
-        Some(version) => index.set_version(version),
-        None => {
-            let sql = "UPDATE export SET version = ?3 WHERE run = ?1 AND target = ?2";
-            let values = params![part.key.run, part.target, index.version().name()];
-            store.connection.execute(sql, values).map_err(StoreError::from)?;
-        }
-    }
     let form = Form::default();
     index.take_written();
-    index.begin(store.row(run)?.began_ms)?;
     match part.position {
         None => {
             let documents = documents_of_run(store, run, index.version(), &form)?;
@@ -225,7 +286,8 @@ pub fn retry_refused(store: &Store, target: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes a whole run to an index, in this form. Where the index has it in another form, its series are replaced.
+/// Writes a whole run to an index, in this form. Where the index has it in another form, its series are replaced; where
+/// another writer brought it there, nothing is changed.
 ///
 /// # Errors
 /// Those of an index.
@@ -240,8 +302,14 @@ pub fn write_run<E: Exchange>(
     index.refresh()?;
     let id = index.version().id_path(DocumentKind::Run);
     let known = index.find(DocumentKind::Run, &[(&id, std::slice::from_ref(&row.run))], &[&id])?;
-    let is_other = |document: &serde_json::Value| document["run"]["source"] != form.name();
-    if known.iter().any(is_other) {
+    let sources = || known.iter().map(|one| one["run"]["source"].as_str().unwrap_or_default());
+    if let Some(other) = sources().find(|source| !is_own(source)) {
+        let (run, other) = (&row.run, if other.is_empty() { "not told" } else { other });
+        return Err(IndexError::Store(format!(
+            "the index has the run {run} of another writer (its source: {other}); nothing was written or deleted"
+        )));
+    }
+    if sources().any(|source| source != form.name()) {
         index.delete_series(&row.run)?;
     }
     let version = index.version();

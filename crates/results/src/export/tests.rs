@@ -313,8 +313,8 @@ fn the_outbox_brings_each_part_once() {
     let (writer, run, name) = writer(&directory);
     end_cells(&writer, run, 0..1);
     let target = "http://index";
-    writer.index_to(run, target).unwrap();
-    writer.index_to(run, target).unwrap();
+    writer.index_to(run, target, None).unwrap();
+    writer.index_to(run, target, None).unwrap();
     let store = Store::open(&directory.path().join("s.db")).unwrap();
     let positions = |store: &Store| -> Vec<Option<u32>> {
         parts(store).unwrap().iter().map(|part| part.position).collect()
@@ -342,7 +342,7 @@ fn the_outbox_brings_each_part_once() {
     drop((writer, store, index));
     let writer = Writer::open(&directory.path().join("s.db")).unwrap();
     writer.resume_run(&name, "abc").unwrap();
-    writer.index_to(run, target).unwrap();
+    writer.index_to(run, target, None).unwrap();
     end_cells(&writer, run, 3..4);
     end_run(&writer, run);
     writer.close().unwrap();
@@ -361,7 +361,7 @@ fn the_outbox_brings_each_part_once() {
 fn a_part_that_an_index_refuses_is_kept_and_named() {
     let directory = tempfile::tempdir().unwrap();
     let (writer, run, _) = writer(&directory);
-    writer.index_to(run, "http://index").unwrap();
+    writer.index_to(run, "http://index", None).unwrap();
     end_cells(&writer, run, 0..2);
     writer.close().unwrap();
     let store = Store::open(&directory.path().join("s.db")).unwrap();
@@ -384,13 +384,151 @@ fn a_part_that_an_index_refuses_is_kept_and_named() {
 }
 
 #[test]
+fn a_change_during_a_try_is_not_lost_where_two_send() {
+    let directory = tempfile::tempdir().unwrap();
+    let (writer, run, _) = writer(&directory);
+    writer.index_to(run, "http://index", None).unwrap();
+    let path = directory.path().join("s.db");
+    let store = Store::open(&path).unwrap();
+    let change = || -> (i64, i64) {
+        let sql = "SELECT id, change FROM outbox";
+        store.connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    };
+    let first = change();
+    deliver(&store, &mut open(&StandIn::default()), "http://index").unwrap();
+    assert_eq!(parts(&store).unwrap(), []);
+    end_run(&writer, run);
+    let second = change();
+    assert_eq!(first.0, second.0, "the number comes again");
+    assert_ne!(first.1, second.1);
+}
+
+#[test]
+fn a_part_that_fails_does_not_hold_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let (writer, bad, _) = writer(&directory);
+    writer.index_to(bad, "http://index", None).unwrap();
+    end_cells(&writer, bad, 0..2);
+    let began_ms = T0 + 90 * 86_400_000;
+    let (good, name) = writer.begin_run(NewRun { seed: Some(2), began_ms, ..new_run(1) }).unwrap();
+    writer.index_to(good, "http://index", None).unwrap();
+    writer.close().unwrap();
+    let store = Store::open(&directory.path().join("s.db")).unwrap();
+    let stand_in = StandIn::default();
+    let guessed = json!({ "mappings": { "properties": {
+        "run": { "properties": { "run-uuid": { "type": "text" } } } } } });
+    stand_in.add_index("cdm-v10dev-run@2023.11", guessed);
+    let mut index = open(&stand_in);
+    let delivered = deliver(&store, &mut index, "http://index").unwrap();
+    assert_eq!(delivered.parts, 1);
+    assert!(matches!(delivered.failure, Some(IndexError::Unfit { .. })), "{delivered:?}");
+    let left = parts(&store).unwrap();
+    assert_eq!(left.len(), 3, "of the other run");
+    assert!(left.iter().all(|part| part.state == "waiting" && part.run != name), "{left:?}");
+    assert!(left[0].reason.contains("run.run-uuid"), "{left:?}");
+    let version = |run: RunId| -> String {
+        let sql = "SELECT version FROM export WHERE run = ?1";
+        store.connection.query_row(sql, [run.0], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((version(bad), version(good)), (String::new(), "v10dev".to_owned()));
+    // One bulk that is refused as a whole.
+    let other = StandIn::default();
+    other.fail("/_bulk", 1, |_| Some(Ok(answer(400, "no"))));
+    let delivered = deliver(&store, &mut open(&other), "http://index").unwrap();
+    assert_eq!((delivered.parts, parts(&store).unwrap().len()), (2, 1));
+    // Nobody who is not let in goes on.
+    other.fail("/_bulk", usize::MAX, |_| Some(Ok(answer(403, "no"))));
+    let error = deliver(&store, &mut open(&other), "http://index").unwrap_err();
+    assert!(matches!(error, IndexError::Denied(_)), "{error}");
+}
+
+#[test]
+fn each_run_has_its_own_version() {
+    let directory = tempfile::tempdir().unwrap();
+    let (writer, first, _) = writer(&directory);
+    writer.index_to(first, "http://index", Some(CdmVersion::V8)).unwrap();
+    let (second, _) = writer.begin_run(NewRun { seed: Some(2), ..new_run(1) }).unwrap();
+    writer.index_to(second, "http://index", None).unwrap();
+    let store = Store::open(&directory.path().join("s.db")).unwrap();
+    let stand_in = StandIn::default();
+    let mut index = open(&stand_in);
+    deliver(&store, &mut index, "http://index").unwrap();
+    assert_eq!(index.version(), CdmVersion::V10);
+    let runs = |prefix: &str| {
+        let documents = stand_in.documents();
+        documents.keys().filter(|(name, _)| name.starts_with(prefix)).count()
+    };
+    assert_eq!((runs("cdmv8dev-run"), runs("cdm-v10dev-run@")), (1, 1));
+    // The same version again, or none, changes nothing; another brings all of the run.
+    writer.index_to(first, "http://index", Some(CdmVersion::V8)).unwrap();
+    writer.index_to(first, "http://index", None).unwrap();
+    assert_eq!(parts(&store).unwrap(), []);
+    writer.index_to(first, "http://index", Some(CdmVersion::V9)).unwrap();
+    assert_eq!(parts(&store).unwrap().len(), 1);
+    deliver(&store, &mut index, "http://index").unwrap();
+    assert_eq!(runs("cdm-v9dev-run@"), 1);
+}
+
+#[test]
+fn a_run_of_another_writer_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, run) = whole(&directory);
+    let stand_in = StandIn::default();
+    let mut index = open(&stand_in);
+    write_run(&store, &mut index, run, &Form::default()).unwrap();
+    stand_in.change_documents(|document| {
+        if let Some(source) = document.pointer_mut("/run/source") {
+            *source = "host:/var/lib/crucible/run".into();
+        }
+    });
+    let before = stand_in.documents();
+    let error = write_run(&store, &mut index, run, &Form::default()).unwrap_err();
+    assert!(error.to_string().contains("another writer"), "{error}");
+    assert_eq!(stand_in.documents(), before);
+}
+
+#[test]
+fn an_answer_that_is_not_whole_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, run) = whole(&directory);
+    let search =
+        "/cdm-v10dev-run@*/_search?ignore_unavailable=true&allow_partial_search_results=false";
+    let failures: [(Failure, &str); 2] = [
+        (
+            |_| {
+                let part = r#"{"_shards":{"failed":1,"failures":[{"reason":{"reason":"gone"}}]}}"#;
+                Some(Ok(answer(200, part)))
+            },
+            "1 of its shards did not answer a search: gone",
+        ),
+        (|_| Some(Ok(answer(200, r#"{"timed_out":true}"#))), "took too long"),
+    ];
+    for (failure, said) in failures {
+        let stand_in = StandIn::default();
+        let mut index = open(&stand_in);
+        stand_in.fail(search, 1, failure);
+        let error = write_run(&store, &mut index, run, &Form::default()).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    let stand_in = StandIn::default();
+    let mut index = open(&stand_in);
+    write_run(&store, &mut index, run, &Form::default()).unwrap();
+    let path = "/cdm-v10dev-metric_data@2023.11/_delete_by_query?conflicts=proceed&refresh=true";
+    stand_in.fail(path, 1, |_| {
+        Some(Ok(answer(200, r#"{"failures":[{"cause":{"reason":"blocked"}}]}"#)))
+    });
+    let error = index.delete_series(&store.row(run).unwrap().run).unwrap_err();
+    assert!(error.to_string().contains("blocked"), "{error}");
+}
+
+#[test]
 fn a_run_stays_in_the_month_of_its_begin() {
     let directory = tempfile::tempdir().unwrap();
     let writer = Writer::open(&directory.path().join("s.db")).unwrap();
     // 31 January 2026, 23:59:50 UTC; its cells end in February.
     let began_ms = 1_769_903_990_000;
     let (run, _) = writer.begin_run(NewRun { began_ms, ..new_run(1) }).unwrap();
-    writer.index_to(run, "http://index").unwrap();
+    writer.index_to(run, "http://index", None).unwrap();
     let attempt = writer.begin_cell(run, 0, began_ms).unwrap();
     writer.end_cell(attempt, cell((began_ms - T0) / 1000 + 20, [1.0, 2.0, 3.0, 4.0])).unwrap();
     writer.close().unwrap();

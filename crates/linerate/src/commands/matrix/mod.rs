@@ -243,7 +243,7 @@ fn go_live(
     (writer, run): (&Writer, RunId),
 ) -> Result<Option<Live>, Failure> {
     let Some(target) = target else { return Ok(None) };
-    writer.index_to(run, target.url())?;
+    writer.index_to(run, target.url(), args.index.cdm)?;
     let live = Live::start(path, target, args.index.cdm).map_err(Failure::here)?;
     live.wake();
     Ok(Some(live))

@@ -85,6 +85,9 @@ pub(super) fn outbox(path: &Path, args: &OutboxArgs, cancel: &Cancel) -> Result<
         "{} parts of runs sent: {} documents created, {} updated\n",
         delivered.parts, delivered.created, delivered.updated
     ))?;
+    if let Some(failure) = delivered.failure {
+        return Err(failure.into());
+    }
     match delivered.refused {
         0 => Ok(exit::VALID),
         refused => Err(Failure::here(format!(

@@ -44,6 +44,10 @@ impl StandIn {
         self.0.borrow().documents.clone()
     }
 
+    pub(super) fn change_documents(&self, change: impl FnMut(&mut Value)) {
+        self.0.borrow_mut().documents.values_mut().for_each(change);
+    }
+
     pub(super) fn requests(&self) -> Vec<String> {
         self.0.borrow().requests.clone()
     }
