@@ -1,5 +1,7 @@
 //! What is known of a run while it goes on, and the document it becomes.
 
+use std::collections::BTreeMap;
+
 use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::limits::{Measured, find_limits};
@@ -33,6 +35,8 @@ pub struct Draft {
     pub server: Option<EndReport>,
     /// Iterations of the test before the one of samples and reports.
     pub earlier_iterations: Vec<Iteration>,
+    /// Whether a stream sends bursts with pauses between them that the plan doesn't tell: iperf3's `-b RATE/BURST`.
+    pub has_bursts: bool,
     /// Why the figures of a test of linerate's own contradict each other.
     pub contradictions: Vec<String>,
     /// What the reader must know.
@@ -53,6 +57,7 @@ impl Draft {
             client: None,
             server: None,
             earlier_iterations: Vec::new(),
+            has_bursts: false,
             contradictions: Vec::new(),
             notes: Vec::new(),
         }
@@ -155,10 +160,13 @@ impl Draft {
         let workload = &self.plan.workload;
         let found = find_limits(Measured { workload, client, server, samples, summary });
         summary.limits = found.limits;
+        let mut places: BTreeMap<(Role, u32), usize> = BTreeMap::new();
+        for (place, sample) in self.samples.iter().enumerate() {
+            places.entry((sample.role, sample.index)).or_insert(place);
+        }
         for (role, index, cause) in found.intervals {
-            let interval =
-                self.samples.iter_mut().find(|sample| (sample.role, sample.index) == (role, index));
-            if let Some(sample) = interval {
+            let place = places.get(&(role, index));
+            if let Some(sample) = place.and_then(|place| self.samples.get_mut(*place)) {
                 sample.limit = Some(cause);
             }
         }
@@ -193,7 +201,16 @@ impl Draft {
         let mut reasons: Vec<Reason> =
             contradictions.into_iter().map(Reason::contradiction).collect();
         if matches!(outcome, Outcome::Complete | Outcome::Interrupted) {
-            reasons.extend(judge_run(Judged { workload, client, server, summary, unmet }));
+            let (samples, has_bursts) = (&self.samples[..], self.has_bursts);
+            reasons.extend(judge_run(Judged {
+                workload,
+                client,
+                server,
+                samples,
+                has_bursts,
+                summary,
+                unmet,
+            }));
         }
         reasons
     }
