@@ -35,8 +35,6 @@ pub struct Draft {
     pub server: Option<EndReport>,
     /// Iterations of the test before the one of samples and reports.
     pub earlier_iterations: Vec<Iteration>,
-    /// Whether a stream sends bursts with pauses between them that the plan doesn't tell: iperf3's `-b RATE/BURST`.
-    pub has_bursts: bool,
     /// Why the figures of a test of linerate's own contradict each other.
     pub contradictions: Vec<String>,
     /// What the reader must know.
@@ -57,7 +55,6 @@ impl Draft {
             client: None,
             server: None,
             earlier_iterations: Vec::new(),
-            has_bursts: false,
             contradictions: Vec::new(),
             notes: Vec::new(),
         }
@@ -201,7 +198,8 @@ impl Draft {
         let mut reasons: Vec<Reason> =
             contradictions.into_iter().map(Reason::contradiction).collect();
         if matches!(outcome, Outcome::Complete | Outcome::Interrupted) {
-            let (samples, has_bursts) = (&self.samples[..], self.has_bursts);
+            let samples = &self.samples[..];
+            let has_bursts = self.options.as_ref().is_some_and(|options| options.has_bursts);
             reasons.extend(judge_run(Judged {
                 workload,
                 client,

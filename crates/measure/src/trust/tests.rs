@@ -1,4 +1,5 @@
 use super::*;
+use crate::dialect::DialectOptions;
 use crate::plan::{Direction, End, Kind, Rate, Transport, Workload};
 use crate::report::{Disturbance, EndReport, FlowReport, Quota, Standstills, ThreadDemand};
 use crate::run::{Draft, Outcome, Run};
@@ -270,9 +271,9 @@ fn time_between_units_of_a_slow_stream_or_between_bursts_is_no_gap() {
     let gap = Standstills { longest_ns: 600 * MS_NS, at_ns: SECOND_NS, total_ns: 600 * MS_NS };
     disturbance(&mut draft.server).silence = Some(gap);
     assert_eq!(only(&draft).code, ReasonCode::Gap);
-    draft.has_bursts = true;
+    draft.options = Some(DialectOptions { has_bursts: true, ..DialectOptions::default() });
     assert!(status(&draft).reasons.is_empty());
-    draft.has_bursts = false;
+    draft.options = None;
     // A record of 16 KiB takes 0.4 s at 320 kbit/s.
     draft.plan.workload.kind =
         Kind::Stream { direction: Direction::Up, send_bytes: 16 << 10, media: None };
