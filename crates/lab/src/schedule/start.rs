@@ -50,8 +50,9 @@ impl Start {
         !self.unmeasured.contains(&host)
     }
 
-    /// The start was named in these clocks.
+    /// The start was named in these clocks. What they did before doesn't matter any more.
     pub(super) fn name(&mut self, at_ns: i64, clocks: BTreeMap<HostId, HostClock>, now: Moment) {
+        self.set_clocks.clear();
         (self.at_ns, self.named_ns, self.clocks) = (Some(at_ns), now.monotonic_ns, clocks);
     }
 
