@@ -123,6 +123,7 @@ impl Draft {
         notes.extend(unmet.iter().map(Unmet::note));
         notes.extend(machine_notes(client, server));
         notes.extend(self.rises(&steadiness));
+        notes.extend(self.is_half_steady(&steadiness));
         let status = self.status((outcome, exit_code, message), reasons, unmet, notes);
         let told = |report: Option<&EndReport>| {
             report.map(|report| report.host.clone()).filter(|host| *host != HostFacts::default())
@@ -182,6 +183,17 @@ impl Draft {
         let rises = steadiness.iter().any(|one| one.warm_up_ns.is_none());
         (self.plan.local.finds_warm_up && rises).then(|| {
             "the rate rose for most of the run, so no warm-up was left out: measure for longer"
+                .to_owned()
+        })
+    }
+
+    /// The note on a warm-up that could be looked for in one direction of two.
+    fn is_half_steady(&self, steadiness: &[Steadiness]) -> Option<String> {
+        let directions = self.plan.workload.directions().len();
+        let half = !steadiness.is_empty() && steadiness.len() < directions;
+        (self.plan.local.finds_warm_up && half).then(|| {
+            "only one direction has intervals enough to find a warm-up, so the figure of both \
+             directions together leaves none out: measure for longer"
                 .to_owned()
         })
     }

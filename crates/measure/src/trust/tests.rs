@@ -87,6 +87,22 @@ fn a_short_run_is_doubtful_at_most_for_what_machines_do() {
 }
 
 #[test]
+fn the_outcome_of_a_document_without_a_verdict_tells_it() {
+    let mut status = status(&sound(Transport::Tcp, 10));
+    for (outcome, trust) in [
+        (Outcome::Complete, Trust::Valid),
+        (Outcome::Interrupted, Trust::Doubtful),
+        (Outcome::Untrustworthy, Trust::Invalid),
+        (Outcome::Failed, Trust::Invalid),
+    ] {
+        (status.outcome, status.verdict) = (outcome, None);
+        assert_eq!(status.trust(), trust);
+    }
+    status.verdict = Some(Trust::Doubtful);
+    assert_eq!(status.trust(), Trust::Doubtful);
+}
+
+#[test]
 fn strictness_takes_doubt_for_failure() {
     let mut draft = sound(Transport::Tcp, 2);
     let mut valid = status(&draft);
