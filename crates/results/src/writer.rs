@@ -102,8 +102,8 @@ impl Writer {
     }
 
     /// Notes that a run goes to the index of this address, with all that it has and gets: see
-    /// [`outbox`](crate::export::outbox). The version is the one that is asked for, else the one that it has there, else
-    /// the newest that the index has.
+    /// [`outbox`](crate::export::outbox). The version is the one that is asked for, else the one that it has there,
+    /// else the newest that the index has.
     ///
     /// # Errors
     /// Where SQLite fails.
