@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
-use linerate_measure::Run;
 use linerate_measure::comparison::Comparison;
 use linerate_measure::run::exit;
+use linerate_measure::{Role, Run};
 use linerate_report::{MatrixPage, Page, Source, extract, render_matrix};
 use linerate_results::query::SeriesQuery;
 use linerate_results::read::RunDetails;
 use linerate_results::{Store, StoreError};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::results::{run_json, split_metric, values_of};
@@ -127,20 +128,56 @@ fn read_document(text: &str) -> Option<Document> {
     }
 }
 
-/// The document of a run that was kept: its own where it has one cell, else what the store has of its matrix.
+/// Looks for the one document that has the whole of a cell. A cell keeps a document of each client, then of each server,
+/// and those of earlier attempts before.
+#[derive(Default)]
+struct WholeDocument {
+    attempt: u32,
+    documents: usize,
+    clients: usize,
+    text: Option<String>,
+}
+
+impl WholeDocument {
+    /// Takes the next document of the cell, of this attempt.
+    fn push(&mut self, attempt: u32, text: String) {
+        #[derive(Deserialize)]
+        struct Written {
+            written_by: Role,
+        }
+        if attempt > self.attempt {
+            *self = Self { attempt, ..Self::default() };
+        }
+        let written = serde_json::from_str::<Written>(&text);
+        let is_client = written.is_ok_and(|written| written.written_by == Role::Client);
+        self.documents += 1;
+        self.clients += usize::from(is_client);
+        if is_client || self.documents == 1 {
+            self.text = Some(text);
+        }
+    }
+
+    /// The document of the only client, or the only document; `None` where several have a part each.
+    fn into_text(self) -> Option<String> {
+        self.text.filter(|_| self.clients == 1 || self.documents == 1)
+    }
+}
+
+/// The document of a run that was kept: its own where it has one cell and one client, else what the store has of its
+/// matrix.
 pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
     let row = store.find(word)?;
     let name = format!("{}.json", row.run);
     let details = store.details(row.id)?;
     if row.cells == 1 {
-        let mut last = None;
+        let mut whole = WholeDocument::default();
         store.each_document(row.id, |document| {
             if document.kind == Run::SCHEMA {
-                last = Some(document.body);
+                whole.push(document.attempt, document.body);
             }
             Ok::<_, StoreError>(())
         })?;
-        if let Some(text) = last
+        if let Some(text) = whole.into_text()
             && let Some(document) = read_document(&text)
         {
             return Ok(Found { name, text, shown: Shown::Document(document) });
@@ -238,5 +275,36 @@ impl PageFile {
         let Some((path, mut destination)) = self.asked else { return Ok(()) };
         destination.put(&render(&path))?;
         destination.commit().map_err(Failure::here)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_of_a_cell_is_that_of_its_only_client() {
+        let text = |(_, role, name): &(u32, &str, &str)| {
+            format!("{{\"written_by\":\"{role}\",\"run_id\":\"{name}\"}}")
+        };
+        let (client, server) = ("client", "server");
+        for (documents, chosen) in [
+            (vec![], None),
+            (vec![(1, client, "a")], Some(0)),
+            (vec![(1, server, "a")], Some(0)),
+            (vec![(1, client, "a"), (1, server, "b")], Some(0)),
+            (vec![(1, server, "a"), (1, client, "b")], Some(1)),
+            (vec![(1, client, "a"), (1, server, "b"), (1, server, "c")], Some(0)),
+            (vec![(1, client, "a"), (1, client, "b")], None),
+            (vec![(1, client, "a"), (1, client, "b"), (1, server, "c"), (1, server, "d")], None),
+            (vec![(1, server, "a"), (1, server, "b")], None),
+            (vec![(1, client, "a"), (1, server, "b"), (2, client, "c"), (2, server, "d")], Some(2)),
+            (vec![(1, client, "a"), (2, client, "b"), (2, client, "c")], None),
+        ] {
+            let mut whole = WholeDocument::default();
+            documents.iter().for_each(|document| whole.push(document.0, text(document)));
+            let chosen = chosen.and_then(|place: usize| documents.get(place)).map(text);
+            assert_eq!(whole.into_text(), chosen, "{documents:?}");
+        }
     }
 }

@@ -150,7 +150,7 @@ impl StoreSite {
             let found = of_store(&store, name)?;
             StoredRuns::parse(found.source().text, side).map_err(|_| {
                 let other = "`linerate results diff` compares such runs";
-                Missing::Unknown(format!("the run {name} has several cells: {other}"))
+                Missing::Unknown(format!("the run {name} has several cells or clients: {other}"))
             })
         });
         let asked = Asked { commands: [a.to_owned(), b.to_owned()], conditions: Vec::new() };
