@@ -6,7 +6,7 @@ use linerate_engine::event::Cancel;
 use linerate_measure::comparison::Comparison;
 use linerate_measure::run::exit;
 use linerate_measure::{Role, Run};
-use linerate_report::{MatrixPage, Page, Source, extract, render_matrix};
+use linerate_report::{MOST_POINTS, MatrixPage, Page, Source, extract, render_matrix};
 use linerate_results::query::SeriesQuery;
 use linerate_results::read::RunDetails;
 use linerate_results::{Store, StoreError};
@@ -190,11 +190,12 @@ pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
     Ok(Found { name, text, shown: Shown::Matrix(Box::new(page)) })
 }
 
-/// The course of the first done sample of each iteration.
+/// The course of the first done sample of each iteration that a page shows.
 fn courses_of(store: &Store, details: &RunDetails) -> Result<Vec<Course>, StoreError> {
     let mut courses = Vec::new();
     for iteration in &details.iterations {
-        let period = iteration.samples.iter().find_map(|sample| sample.period.as_ref());
+        let mut samples = iteration.samples.iter().filter(|_| courses.len() < MOST_POINTS);
+        let period = samples.find_map(|sample| sample.period.as_ref());
         let (Some(period), Some((source, metric))) =
             (period, split_metric(&iteration.primary_metric))
         else {
