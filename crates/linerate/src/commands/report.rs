@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
 use linerate_measure::comparison::Comparison;
+use linerate_measure::repeats::Repeats;
 use linerate_measure::run::exit;
 use linerate_measure::{Role, Run};
 use linerate_report::{MOST_POINTS, MatrixPage, Page, Source, extract, render_matrix};
@@ -23,8 +24,6 @@ use crate::store;
 
 /// The longest file. A document of 10,000 flows with samples is shorter.
 const TEXT_BYTES: u64 = 1 << 30;
-/// The most runs of one page.
-const MOST_RUNS: usize = 256;
 /// Windows of the small pictures of a matrix.
 const COURSE_WINDOWS: u32 = 60;
 
@@ -68,29 +67,52 @@ enum Shown {
 
 /// Writes a page, or a part of it.
 pub(super) fn write_page(args: &ReportArgs, cancel: &Cancel) -> Result<u8, Failure> {
-    let (source, flag) = (args.source.clone(), args.store.clone());
-    let found = await_file(cancel, move || find(&source, flag.as_deref()))?;
+    let asked = args.clone();
+    let text = await_file(cancel, move || text_of(&asked))?;
     let mut destination = open_destination(args.output.as_deref(), cancel)?;
-    let text = match args {
-        ReportArgs { extract: true, .. } => found.text,
-        ReportArgs { plan: true, .. } => plans_of(found)?,
-        _ => {
-            let file = args.output.as_deref().map(file_name);
-            let page = found.page(&file.unwrap_or_else(|| "PAGE.html".to_owned()));
-            page.render(Some(found.source()), &[])
-        }
-    };
     destination.put(&text)?;
     destination.commit().map_err(Failure::here)?;
     Ok(exit::VALID)
 }
 
-/// The document that a word means: a file where there is one, else a run of the store.
-fn find(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
-    if source == "-" || Path::new(source).exists() {
-        let (text, name) = read(Path::new(source), TEXT_BYTES).map_err(Failure::here)?;
-        return of_file(text, &name);
+/// What is to be written.
+fn text_of(args: &ReportArgs) -> Result<String, Failure> {
+    let found = match file_of(&args.source)? {
+        Some((text, name)) => {
+            let is_page = text.trim_start().starts_with('<');
+            let text = match is_page {
+                true => extract(&text).map_err(|why| Failure::usage(format!("{name} {why}")))?,
+                false => text,
+            };
+            // What a page has is given back whatever it is, such as a matrix.
+            if is_page && args.extract {
+                return Ok(text);
+            }
+            of_document(text, &name)?
+        }
+        None => of_kept(&args.source, args.store.as_deref())?,
+    };
+    match args {
+        ReportArgs { extract: true, .. } => Ok(found.text),
+        ReportArgs { plan: true, .. } => plans_of(found),
+        _ => {
+            let file = args.output.as_deref().map(file_name);
+            let page = found.page(&file.unwrap_or_else(|| "PAGE.html".to_owned()));
+            Ok(page.render(Some(found.source()), &[]))
+        }
     }
+}
+
+/// Text and name of the file that a word means; `None` where there is no such file.
+fn file_of(source: &str) -> Result<Option<(String, String)>, Failure> {
+    if source != "-" && !Path::new(source).exists() {
+        return Ok(None);
+    }
+    read(Path::new(source), TEXT_BYTES).map(Some).map_err(Failure::here)
+}
+
+/// The run of the store that a word means.
+fn of_kept(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
     let path = store::place(flag).map_err(Failure::here)?;
     if !path.exists() {
         return Err(Failure::usage(format!(
@@ -101,13 +123,8 @@ fn find(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
     of_store(&Store::open_to_read(&path)?, source).map_err(Failure::from)
 }
 
-/// The document of a file, which may be a page.
-fn of_file(text: String, name: &str) -> Result<Found, Failure> {
-    let is_page = text.trim_start().starts_with('<');
-    let text = match is_page {
-        true => extract(&text).map_err(|error| Failure::usage(format!("{name} {error}")))?,
-        false => text,
-    };
+/// The document of a file.
+fn of_document(text: String, name: &str) -> Result<Found, Failure> {
     let document = read_document(&text).ok_or_else(|| {
         Failure::usage(format!(
             "{name} holds no run and no comparison: give a file as `linerate stream --json` or \
@@ -119,11 +136,14 @@ fn of_file(text: String, name: &str) -> Result<Found, Failure> {
     Ok(Found { name, text, shown: Shown::Document(document) })
 }
 
-/// Reads a document; `None` where it is none, or has too many runs.
+/// Reads a document; `None` where it is none, or has no run.
 fn read_document(text: &str) -> Option<Document> {
-    let document = serde_json::from_str(text).ok()?;
+    let document = serde_json::from_str(text).ok().or_else(|| {
+        let repeats: Repeats = serde_json::from_str(text).ok()?;
+        Some(Document::Runs(repeats.documents))
+    })?;
     match &document {
-        Document::Runs(runs) if runs.is_empty() || runs.len() > MOST_RUNS => None,
+        Document::Runs(runs) if runs.is_empty() => None,
         _ => Some(document),
     }
 }
@@ -281,7 +301,24 @@ impl PageFile {
 
 #[cfg(test)]
 mod tests {
+    use linerate_measure::repeats::{Asked, RepeatedRun};
+
     use super::*;
+    use crate::output::run_of_nothing;
+
+    #[test]
+    fn runs_and_repeats_are_read_whatever_their_number() {
+        let runs = vec![run_of_nothing(); 300];
+        let asked = Asked { most_runs: runs.len(), precision: None };
+        let mut repeats = Repeats::of(&asked, runs.iter().map(RepeatedRun::of).collect());
+        assert!(read_document(&render_json(&repeats)).is_none(), "no document of a run");
+        repeats.documents = runs.clone();
+        for text in [render_json(&runs), render_json(&repeats)] {
+            let Some(Document::Runs(read)) = read_document(&text) else { panic!("{text}") };
+            assert_eq!(read, runs);
+        }
+        assert!(read_document("[]").is_none());
+    }
 
     #[test]
     fn the_document_of_a_cell_is_that_of_its_only_client() {
