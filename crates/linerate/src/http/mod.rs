@@ -39,7 +39,7 @@ pub(crate) trait Site: Send + 'static {
     /// The answer to a request to read.
     fn answer(&mut self, request: &Request) -> Answer;
 
-    /// What those that follow are told whenever it changes: a line of text.
+    /// What those that follow are told whenever it changes: a line of text, or an empty one where it isn't known.
     fn version(&mut self) -> String {
         String::new()
     }
@@ -231,7 +231,7 @@ impl Client {
         if answer.is_empty() {
             self.until = now + PATIENCE;
         }
-        if told != version && answer.len() < MOST_UNTOLD_BYTES {
+        if !version.is_empty() && told != version && answer.len() < MOST_UNTOLD_BYTES {
             version.clone_into(told);
             answer.extend(format!("data: {version}\n\n").into_bytes());
         }
@@ -298,6 +298,16 @@ mod tests {
         let until = Instant::now();
         let request = Reading::default();
         (Client { stream, until, request, answer: None, told: None }, other)
+    }
+
+    #[test]
+    fn those_that_follow_are_told_new_versions_and_no_empty_one() {
+        let (mut client, _other) = connected();
+        (client.told, client.answer) = (Some(String::new()), Some(Vec::new()));
+        for version in ["1", "", "1", "2"] {
+            client.tell(version, Instant::now());
+        }
+        assert_eq!(client.answer.as_deref(), Some(b"data: 1\n\ndata: 2\n\n".as_slice()));
     }
 
     #[test]
