@@ -25,12 +25,13 @@ pub(super) enum Native {
 }
 
 /// Flags that the matrix itself gives, or that change where a result goes.
-const OF_MATRIX: [&str; 22] = [
+const OF_MATRIX: [&str; 23] = [
     "port",
     "json",
     "ndjson",
     "csv",
     "output",
+    "report",
     "quiet",
     "verbose",
     "dry-run",
