@@ -287,3 +287,18 @@ fn expected_ns(workload: &Workload) -> u64 {
     };
     load_ns.saturating_add(workload.omit_ns)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_parameter_of_a_cell_says_where_a_result_goes() {
+        for native in Native::MEASURING.into_iter().chain([Native::Hunt]) {
+            let names = native.parameters();
+            for name in ["json", "output", "report", "store"] {
+                assert!(!names.iter().any(|known| known == name), "{}: {name}", native.name());
+            }
+        }
+    }
+}
