@@ -77,6 +77,9 @@ pub struct DialectOptions {
     /// value. Secrets are left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_name: BTreeMap<String, Value>,
+    /// Whether a stream sends bursts with pauses between them that the plan doesn't tell: iperf3's `-b RATE/BURST`.
+    #[serde(skip)]
+    pub has_bursts: bool,
 }
 
 /// A dialect's own figures of one flow in one interval.

@@ -11,6 +11,7 @@ mod rules;
 mod seen;
 
 pub use find::{Limits, Measured, find_limits};
+pub(crate) use seen::{median, quic_window_millionths};
 
 /// Where data stood and waited. From the sender's program to the receiver's, a transfer is a chain of queues; the slow
 /// link is the one with a full queue before it and an empty one behind it.

@@ -139,6 +139,15 @@ pub struct Status {
 }
 
 impl Status {
+    /// The verdict. A document of an earlier release has none, and its outcome says as much.
+    pub fn trust(&self) -> Trust {
+        self.verdict.unwrap_or(match self.outcome {
+            Outcome::Complete => Trust::Valid,
+            Outcome::Interrupted => Trust::Doubtful,
+            Outcome::Untrustworthy | Outcome::Failed => Trust::Invalid,
+        })
+    }
+
     /// Takes doubt for failure: a doubtful run has the exit code of an invalid one.
     pub fn be_strict(&mut self) {
         if self.verdict == Some(Trust::Doubtful) && self.exit_code == exit::VALID {

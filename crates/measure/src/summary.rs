@@ -21,6 +21,7 @@ pub(crate) use machine::{others_share, steal_share};
 pub use summarize::summarize;
 pub use times::judge_server_times;
 pub use unmet::{Quantity, Unmet, unmet};
+pub(crate) use unmet::{differs_in_time, send_time_s};
 
 /// What a run comes to, in base units. A field that was not measured is absent. What each field counts is told by its
 /// [`Metric`](crate::metric::Metric), from where the JSON Schema has it too.

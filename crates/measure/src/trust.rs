@@ -10,6 +10,7 @@ use crate::sample::Role;
 
 mod gate;
 
+pub(crate) use gate::OWN_PROCESSORS;
 pub use gate::{Judged, judge_run};
 
 /// How far a result can be trusted.

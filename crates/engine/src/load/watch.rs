@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::os::fd::AsFd;
 
 use linerate_measure::report::{
-    Disturbance, GAP_NS, LATE_NS, OwnQueue, Quota, SocketQueues, Standstills, ThreadDemand,
+    Disturbance, GAP_NS, LATE_NS, OwnQueue, SocketQueues, Standstills, ThreadDemand,
 };
 use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
-use crate::probe::quota;
+use crate::probe::Quotas;
 use crate::shard::Shard;
 use crate::socket::{Interface, own_queue, tcp_queues};
 
@@ -29,7 +29,7 @@ pub(super) struct Watch {
     own_queue: Option<(Interface, OwnQueue)>,
     /// What each thread had used when the measured part began.
     base: Vec<ThreadDemand>,
-    base_quota: Option<Quota>,
+    base_quotas: Quotas,
     /// The most other tests of this server at the same time.
     pub(super) other_tests: Option<u32>,
 }
@@ -109,7 +109,7 @@ impl Watch {
         self.lateness = Standstills::default();
         self.silence = self.silence.map(|_| Silence::default());
         self.base = shards.iter().map(|shard| shard.demand().unwrap_or_default()).collect();
-        self.base_quota = quota();
+        self.base_quotas = Quotas::read();
         self.queues.clear();
     }
 
@@ -182,13 +182,12 @@ impl Watch {
             .filter_map(|(shard, base)| Some(shard.demand()?.since(base)))
             .collect();
         let busiest = demands.iter().copied().max_by(|a, b| a.all_s().total_cmp(&b.all_s()));
-        let now = quota();
         Disturbance {
             lateness: Some(self.lateness),
             silence: self.silence.map(|silence| silence.longest),
             wait_s: (!demands.is_empty()).then(|| demands.iter().map(|one| one.wait_s).sum()),
             busiest_thread: busiest,
-            quota: now.zip(self.base_quota).map(|(now, base)| now.since(base)),
+            quota: Quotas::read().since(&self.base_quotas),
             own_queue: self
                 .own_queue
                 .and_then(|(interface, base)| Some(own_queue(interface)?.since(base))),

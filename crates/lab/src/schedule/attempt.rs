@@ -379,10 +379,8 @@ impl Attempt {
                 self.fail(&format!("{} was lost before its client began", pair.client));
                 break;
             }
-            // A long hunt would name its last starts in clocks as they were at its beginning.
             if trial.is_some() {
-                conductor.fleet.measure_clock(host);
-                self.start.await_clock(host);
+                self.start.await_new_clock(conductor.fleet, host);
             }
             match conductor.fleet.reach(server, reached.port, host) {
                 Ok(None) => {}

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_measure::units::render_duration_ns;
 
+use super::fleet::Fleet;
 use crate::agent::Moment;
 use crate::host::{HostClock, HostId};
 
@@ -27,6 +28,13 @@ impl Start {
     /// A host's clock is being measured for this attempt.
     pub(super) fn await_clock(&mut self, host: HostId) {
         self.unmeasured.insert(host);
+    }
+
+    /// Has a host's clock measured anew, for a trial of a hunt: a long one would name its last starts in clocks as they
+    /// were at its beginning.
+    pub(super) fn await_new_clock(&mut self, fleet: &mut dyn Fleet, host: HostId) {
+        fleet.measure_clock(host);
+        self.await_clock(host);
     }
 
     /// A host's clock was measured: as each cell begins, and again where one of the clocks was set.

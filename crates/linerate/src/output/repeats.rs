@@ -2,6 +2,7 @@
 
 use linerate_measure::comparison::Compared;
 use linerate_measure::repeats::{Ending, FigureSpread, Repeats};
+use linerate_measure::units::render_percent;
 
 use super::comparison::{label_of, render_trust, render_value, wrap};
 use super::{Style, Table};
@@ -28,9 +29,9 @@ fn render_origin(repeats: &Repeats) -> String {
         repeats.precision.as_ref().filter(|_| repeats.status.outcome == Ending::Converged);
     let why = match precision {
         Some(precision) => format!(
-            "{runs} until {} was known to {} %",
+            "{runs} until {} was known to {}",
             label_of(precision.name.as_deref().unwrap_or_default()),
-            precision.asked * 100.0
+            render_percent(precision.asked)
         ),
         None => format!("{runs} of {}", repeats.most_runs),
     };

@@ -138,7 +138,7 @@ impl Printer for TextPrinter {
 fn render_verdict(run: &Run, style: Style) -> String {
     let status = &run.status;
     let message = status.message.as_deref().unwrap_or("see the notes");
-    let verdict = status.verdict.unwrap_or_default();
+    let verdict = status.trust();
     let line = match verdict {
         Trust::Valid => format!("{}\n", verdict.word()),
         // A document of an earlier release, or of a search, has its reasons in the message alone.
@@ -147,8 +147,10 @@ fn render_verdict(run: &Run, style: Style) -> String {
         }
         Trust::Doubtful | Trust::Invalid => {
             let line = verdict.line(&status.reasons);
-            let (word, reasons) = line.split_once(' ').unwrap_or((&line, ""));
-            format!("{} {reasons}\n", style.warning(word))
+            match line.split_once(' ') {
+                Some((word, reasons)) => format!("{} {reasons}\n", style.warning(word)),
+                None => format!("{}\n", style.warning(&line)),
+            }
         }
     };
     match status.outcome {

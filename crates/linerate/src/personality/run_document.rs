@@ -315,7 +315,7 @@ pub fn options_of<M>(name: &str, words: &[String], flags: &[Flag<M>]) -> Dialect
         by_name.insert(called, value.map_or(Value::Bool(true), Value::String));
     }
     let command_line = std::iter::once(name.to_owned()).chain(words.iter().cloned()).collect();
-    DialectOptions { command_line, by_name }
+    DialectOptions { command_line, by_name, ..DialectOptions::default() }
 }
 
 /// What is known of a test so far, on its way to a document and to records.

@@ -85,9 +85,13 @@ pub fn figures_of_run(run: &Run) -> Figures {
 
 fn without_warm_up(run: &Run) -> Figures {
     let mut figures = figures_of(&run.summary);
-    let steady = run.steadiness.iter().filter(|_| run.plan.local.finds_warm_up);
+    // The rate of one direction alone is not that of both.
+    let is_whole = run.steadiness.len() == run.plan.workload.directions().len();
+    if !run.plan.local.finds_warm_up || !is_whole {
+        return figures;
+    }
     let mut rates = BTreeMap::<&str, f64>::new();
-    for one in steady {
+    for one in &run.steadiness {
         *rates.entry(&one.name).or_default() += one.rate;
     }
     for (name, figure) in &mut figures {

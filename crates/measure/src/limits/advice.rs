@@ -2,10 +2,13 @@
 
 use super::Cause;
 use super::rules::Facts;
+use crate::trust::OWN_PROCESSORS;
 use crate::units::{render_bytes, render_rate};
 
 /// Where no rate was asked for, the advice is for so many times the rate that was reached.
 const MORE: f64 = 2.0;
+/// A thread that waited for more than this share of its demand had no processor: more threads would wait as well.
+const WAITING: f64 = 0.5;
 
 /// The advice for a flow that sent at this rate.
 pub(super) fn advice(
@@ -37,8 +40,8 @@ pub(super) fn advice(
                  several times as long, or leave out a warm-up"
             ))
         }
-        Cause::LocalCpu => processor(evidence.demand_sender?),
-        Cause::RemoteCpu => processor(evidence.demand_receiver?),
+        Cause::LocalCpu => processor(evidence.demand_sender?, facts.sender_wait_ratio),
+        Cause::RemoteCpu => processor(evidence.demand_receiver?, facts.receiver_wait_ratio),
         Cause::ReceiverSocket => {
             let bytes = facts.receive_buffer_bytes?;
             Some(format!("a receive buffer of more than {}", render_bytes(bytes)))
@@ -54,8 +57,15 @@ pub(super) fn advice(
     }
 }
 
-fn processor(demand: f64) -> Option<String> {
+fn processor(demand: f64, wait_ratio: Option<f64>) -> Option<String> {
     let percent = demand * 100.0;
+    if let Some(ratio) = wait_ratio.filter(|ratio| *ratio > WAITING) {
+        let waited = percent * ratio;
+        return Some(format!(
+            "a thread waited {waited:.0} % of the time for a processor that other work used: \
+             {OWN_PROCESSORS}"
+        ));
+    }
     Some(format!("a thread took {percent:.0} % of a processor: use more flows and threads"))
 }
 

@@ -171,15 +171,14 @@ impl<'a> Measured<'a> {
         let asked = self.workload.rate_per_flow_bps().map(|bps| bps as f64 * count);
         let keeps_rate = asked.is_some_and(|asked| bps >= KEPT * asked);
         let facts = Facts {
-            evidence: ends.demands(),
             keeps_rate,
             misses_rate: asked.is_some() && !keeps_rate,
-            local_queue: refused > 0,
+            local_queue_ratio: Some(shares.refused),
             receive_buffer_bytes: receiver.and_then(|receiver| {
                 let sockets = flows(receiver).filter_map(|flow| flow.socket.as_ref());
                 sockets.filter_map(|socket| socket.receive_buffer_bytes).min().map(u64::from)
             }),
-            ..Facts::default()
+            ..ends.facts()
         };
         let mut facts = facts;
         facts.evidence.lost_ratio = Some(shares.lost);

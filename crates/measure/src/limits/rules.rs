@@ -20,7 +20,7 @@ const BUSY: f64 = 0.9;
 const BARELY_BUSY: f64 = 0.85;
 /// The last quarter against the second.
 const TREND: f64 = 1.25;
-/// Segments sent again, or datagrams lost.
+/// Segments sent again, packets that the own device's queue dropped or held back, or QUIC packets lost.
 const LOST: f64 = 0.0005;
 /// Round trips under load against the least.
 const QUEUEING: f64 = 1.25;
@@ -50,8 +50,11 @@ pub(super) struct Facts {
     pub(super) receive_buffer_bytes: Option<u64>,
     /// What was sent in the last quarter against the second.
     pub(super) trend: Option<f64>,
-    /// Whether the sender's own device queue dropped or held back packets.
-    pub(super) local_queue: bool,
+    /// The packets that the sender's own device queue dropped or held back, as a share of those that were sent.
+    pub(super) local_queue_ratio: Option<f64>,
+    /// The shares of the demands of the ends' busiest threads that these waited for a processor.
+    pub(super) sender_wait_ratio: Option<f64>,
+    pub(super) receiver_wait_ratio: Option<f64>,
 }
 
 impl Facts {
@@ -117,7 +120,7 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     if is_dry && busy < BUSY {
         return facts.sender();
     }
-    if facts.local_queue {
+    if facts.local_queue_ratio.is_some_and(|ratio| ratio > LOST) {
         return (Place::LocalQueue, Cause::LocalQueue);
     }
     if busy < BARELY_BUSY {
@@ -241,7 +244,7 @@ pub(super) fn is_clear(facts: &Facts, cause: Cause) -> bool {
         Cause::StartUp => above(facts.trend.map(|trend| trend - 1.0), TREND - 1.0),
         Cause::LocalCpu => evidence.demand_sender.is_some_and(|demand| demand >= BUSY),
         Cause::RemoteCpu => evidence.demand_receiver.is_some_and(|demand| demand >= BUSY),
-        Cause::LocalQueue => facts.local_queue,
+        Cause::LocalQueue => above(facts.local_queue_ratio, LOST),
         Cause::PathDelay => true,
         Cause::Path | Cause::Stalls | Cause::BothCpus => false,
     }

@@ -1,10 +1,12 @@
 //! What samples and reports tell of a flow, for the rules.
 
+use std::collections::BTreeMap;
+
 use super::LimitEvidence;
 use super::rules::Facts;
-use crate::plan::Workload;
+use crate::plan::{Direction, Workload};
 use crate::report::{EndReport, FlowReport};
-use crate::sample::{FlowSample, Role, Sample, TcpStatus};
+use crate::sample::{FlowSample, QuicStatus, Role, Sample, TcpStatus};
 
 /// A rate counts as kept from this share of what was asked.
 const KEPT: f64 = 0.9;
@@ -57,6 +59,35 @@ impl<'a> Ends<'a> {
         }
     }
 
+    /// The share of the busiest thread's demand that it waited for a processor.
+    fn wait_ratio(report: &EndReport) -> Option<f64> {
+        let busiest = report.disturbance.as_ref()?.busiest_thread?;
+        let ratio = busiest.wait_s / busiest.all_s();
+        ratio.is_finite().then(|| ratio.clamp(0.0, 1.0))
+    }
+
+    /// What holds for all flows alike.
+    pub(super) fn facts(&self) -> Facts {
+        Facts {
+            evidence: self.demands(),
+            sender_wait_ratio: Self::wait_ratio(self.sender),
+            receiver_wait_ratio: self.receiver.and_then(Self::wait_ratio),
+            ..Facts::default()
+        }
+    }
+
+    /// The packets that the sender's device queue dropped or held back, as a share of the segments that all flows sent.
+    fn local_queue_ratio(&self, mss_bytes: u32) -> Option<f64> {
+        let queue = self.sender.disturbance.as_ref()?.own_queue?;
+        let listed = self.sender.flows.iter().filter_map(|flow| flow.sent);
+        let way = if self.sender.role == Role::Client { Direction::Up } else { Direction::Down };
+        let unlisted = self.sender.unlisted.as_ref().and_then(|unlisted| unlisted.of(way).sent);
+        let bytes = listed.chain(unlisted).fold(0_u64, |sum, sent| sum.saturating_add(sent.bytes));
+        let segments = bytes as f64 / f64::from(mss_bytes.max(1));
+        let packets = queue.dropped.saturating_add(queue.overlimits);
+        (segments >= 1.0).then(|| packets as f64 / segments)
+    }
+
     /// What the rules look at of a flow over TCP or TLS; `None` where the kernel told nothing.
     pub(super) fn tcp(&self, flow: u32) -> Option<Facts> {
         let own = Self::report_of(self.sender, flow)?;
@@ -66,7 +97,7 @@ impl<'a> Ends<'a> {
         let before = seen.iter().rev().find(|seen| seen.sample.warm_up);
         let before = before.and_then(|seen| seen.flow.tcp).unwrap_or_default();
         let time_ns = own.to_ns?.saturating_sub(own.from_ns?);
-        let mut facts = Facts { evidence: self.demands(), ..Facts::default() };
+        let mut facts = self.facts();
         add_times(&mut facts.evidence, &before, &last, time_ns);
         // A report counts these anew from the end of the warm-up.
         let again = match own.tcp {
@@ -86,9 +117,7 @@ impl<'a> Ends<'a> {
             let buffer = theirs.socket.as_ref().and_then(|socket| socket.receive_buffer_bytes);
             facts.receive_buffer_bytes = buffer.map(u64::from);
         }
-        let own_queue = self.sender.disturbance.as_ref().and_then(|found| found.own_queue);
-        facts.local_queue =
-            own_queue.is_some_and(|queue| queue.dropped > 0 || queue.overlimits > 0);
+        facts.local_queue_ratio = self.local_queue_ratio(last.mss_bytes);
         let sent: Vec<u64> = measured().map(|seen| seen.flow.sent_bytes.unwrap_or(0)).collect();
         facts.trend = trend(&sent);
         let asked = self.workload.rate_per_flow_bps();
@@ -101,7 +130,10 @@ impl<'a> Ends<'a> {
     /// The same of each measured interval of the flow, as far as an interval tells, with the number of the interval.
     pub(super) fn tcp_intervals(&self, flow: u32, whole: &Facts) -> Vec<(u32, Facts)> {
         let other = if self.sender.role == Role::Client { Role::Server } else { Role::Client };
-        let theirs: Vec<Seen<'_>> = self.seen_by(other, flow).collect();
+        let mut theirs: BTreeMap<u32, Seen<'_>> = BTreeMap::new();
+        for seen in self.seen_by(other, flow) {
+            theirs.entry(seen.sample.index).or_insert(seen);
+        }
         let mut before = TcpStatus::default();
         let mut intervals = Vec::new();
         for seen in self.seen_by(self.sender.role, flow) {
@@ -118,7 +150,7 @@ impl<'a> Ends<'a> {
             facts.evidence.lost_ratio = lost_ratio(again, bytes, now.mss_bytes);
             facts.evidence.rtt_us = Some(now.rtt_us);
             facts.evidence.notsent_bytes = now.notsent_bytes.map(u64::from);
-            let same = theirs.iter().find(|theirs| theirs.sample.index == seen.sample.index);
+            let same = theirs.get(&seen.sample.index);
             let unread = same.and_then(|theirs| theirs.flow.tcp?.receive_queue_bytes);
             facts.evidence.receive_queue_bytes = unread.map(u64::from);
             intervals.push((seen.sample.index, facts));
@@ -133,18 +165,14 @@ impl<'a> Ends<'a> {
         let seen: Vec<_> = self.seen_by(self.sender.role, flow).collect();
         let measured = || seen.iter().filter(|seen| !seen.sample.warm_up);
         let states = || measured().filter_map(|seen| seen.flow.quic.as_deref());
-        let mut facts = Facts { evidence: self.demands(), ..Facts::default() };
+        let mut facts = self.facts();
         facts.evidence.rtt_us =
             median(states().map(|state| state.rtt_us).collect()).or(Some(last.rtt_us));
         facts.evidence.min_rtt_us = Some(last.min_rtt_us);
         let lost = last.lost_packets as f64 / last.sent_packets.max(1) as f64;
         facts.evidence.lost_ratio = Some(lost);
-        let in_flight = |state: &crate::sample::QuicStatus| {
-            let bytes = state.in_flight_bytes? as f64;
-            Some((bytes / state.cwnd_bytes.max(1) as f64 * 1e6) as u32)
-        };
-        let shares: Vec<u32> = states().filter_map(in_flight).collect();
-        let in_flight = median(shares).or_else(|| in_flight(&last));
+        let shares: Vec<u32> = states().filter_map(quic_window_millionths).collect();
+        let in_flight = median(shares).or_else(|| quic_window_millionths(&last));
         let asked = self.workload.rate_per_flow_bps();
         let time_ns = own.to_ns?.saturating_sub(own.from_ns?);
         let bytes = own.sent.map_or(0, |sent| sent.bytes);
@@ -187,7 +215,13 @@ fn trend(intervals: &[u64]) -> Option<f64> {
     (second > 0.0).then(|| sum(&intervals[intervals.len() - quarter..]) / second)
 }
 
-pub(super) fn median(mut values: Vec<u32>) -> Option<u32> {
+/// The part of a QUIC connection's congestion window that was in flight.
+pub(crate) fn quic_window_millionths(state: &QuicStatus) -> Option<u32> {
+    let bytes = state.in_flight_bytes? as f64;
+    Some((bytes / state.cwnd_bytes.max(1) as f64 * 1e6) as u32)
+}
+
+pub(crate) fn median(mut values: Vec<u32>) -> Option<u32> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
 }

@@ -4,7 +4,9 @@ use super::rules::{DatagramShares, Facts, Transactions, datagrams, quic, tcp, tr
 use super::*;
 use crate::histogram::Histogram;
 use crate::plan::{End, Rate, Transport, Workload};
-use crate::report::{Disturbance, EndReport, FlowReport, SocketQueues, Standstills, ThreadDemand};
+use crate::report::{
+    Disturbance, EndReport, FlowReport, OwnQueue, SocketQueues, Standstills, ThreadDemand,
+};
 use crate::run::{Draft, Outcome, Run};
 use crate::sample::{DatagramCounts, FlowSample, QuicStatus, Role, Sample, TcpStatus, Traffic};
 use crate::{Kind, Plan};
@@ -236,8 +238,58 @@ fn a_path_that_is_shorter_than_a_thread_is_busy_is_no_limit() {
 
 #[test]
 fn a_full_queue_of_the_own_device_is_no_path() {
-    let facts = Facts { local_queue: true, ..between(&FIXTURES[3], &[0.5; 9]) };
-    assert_eq!(tcp(&facts), (Place::LocalQueue, Cause::LocalQueue));
+    let facts =
+        |ratio| Facts { local_queue_ratio: Some(ratio), ..between(&FIXTURES[3], &[0.5; 9]) };
+    for (ratio, is_clear) in [(0.0006, false), (0.001, true)] {
+        assert_eq!(tcp(&facts(ratio)), (Place::LocalQueue, Cause::LocalQueue));
+        assert_eq!(rules::is_clear(&facts(ratio), Cause::LocalQueue), is_clear, "{ratio}");
+    }
+    assert_eq!(tcp(&facts(0.0005)), (Place::Path, Cause::PathRate), "others dropped a few");
+}
+
+#[test]
+fn packets_that_the_own_queue_dropped_are_a_share_of_the_segments_of_all_flows() {
+    let cause = |dropped| {
+        let mut draft = transfer(Transport::Tcp, 5);
+        let client = draft.client.as_mut().unwrap();
+        let tcp = TcpStatus { rtt_us: 200_000, rwnd_limited_us: None, ..held_by_window(5) };
+        client.flows[0].tcp = Some(tcp);
+        client.disturbance = Some(Box::new(Disturbance {
+            own_queue: Some(OwnQueue { dropped, overlimits: 0 }),
+            ..Disturbance::default()
+        }));
+        finished(draft).summary.limits[0].cause
+    };
+    // 62.5 MB are 43,163 segments.
+    assert_eq!(
+        (cause(1), cause(21), cause(22)),
+        (Cause::PathRate, Cause::PathRate, Cause::LocalQueue)
+    );
+}
+
+#[test]
+fn a_thread_that_mostly_waited_is_advised_to_have_a_processor() {
+    let advice = |run_s, wait_s| {
+        let mut draft = transfer(Transport::Udp, 5);
+        let counts =
+            |sent, received| Some(DatagramCounts { sent, received, ..DatagramCounts::default() });
+        let client = draft.client.as_mut().unwrap();
+        client.flows[0].datagrams = counts(Some(1000), None);
+        client.disturbance = Some(Box::new(Disturbance {
+            busiest_thread: Some(ThreadDemand { run_s, wait_s }),
+            ..Disturbance::default()
+        }));
+        draft.server.as_mut().unwrap().flows[0].datagrams = counts(None, Some(1000));
+        let limits = finished(draft).summary.limits;
+        assert_eq!(limits[0].cause, Cause::LocalCpu);
+        limits[0].advice.clone().unwrap()
+    };
+    assert_eq!(advice(4.0, 1.0), "a thread took 100 % of a processor: use more flows and threads");
+    assert_eq!(
+        advice(1.0, 3.0),
+        "a thread waited 60 % of the time for a processor that other work used: stop the other \
+         programs, or give the load processors of its own"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Asked, FigureSpread, LEAST_WITH_INTERVAL, main_spread, spreads_of};
 use crate::comparison::{Drift, Figures, Side, Trust, drift_of, figures_of_run};
 use crate::run::{Outcome, Run, exit};
+use crate::units::render_percent;
 
 /// Several runs of one plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -189,11 +190,11 @@ fn is_failure(run: &RepeatedRun) -> bool {
 }
 
 fn not_converged(precision: &Precision, runs: usize) -> String {
-    let asked = precision.asked * 100.0;
+    let asked = render_percent(precision.asked);
     let name = precision.name.as_deref().unwrap_or("the figure");
     match precision.reached {
         Some(reached) => format!(
-            "did not converge: {name} is known to +- {:.2} % after {runs} runs, and {asked} % were asked for",
+            "did not converge: {name} is known to +- {:.2} % after {runs} runs, and {asked} were asked for",
             reached * 100.0
         ),
         None => format!("did not converge: {name} has no interval after {runs} runs"),
@@ -212,8 +213,11 @@ fn untrusted(runs: &[RepeatedRun]) -> Vec<String> {
             runs.len()
         ))
     };
-    let is_invalid =
-        |run: &RepeatedRun| run.exit_code != exit::VALID || run.verdict == Some(Trust::Invalid);
+    // Doubt has the exit code of an invalid run where strictness was asked for. Earlier documents have no verdict.
+    let is_invalid = |run: &RepeatedRun| match run.verdict {
+        Some(verdict) => verdict == Trust::Invalid,
+        None => run.exit_code != exit::VALID,
+    };
     let is_doubtful = |run: &RepeatedRun| !is_invalid(run) && run.verdict == Some(Trust::Doubtful);
     [told("not to be trusted", &is_invalid), told("doubtful", &is_doubtful)]
         .into_iter()

@@ -114,6 +114,11 @@ fn the_document_says_how_it_ended_and_how_far_it_can_be_trusted() {
     assert_eq!(series.status.reasons, ["1 of 4 runs are doubtful, the first: see its notes"]);
     series.status.be_strict();
     assert_eq!(series.status.exit_code, exit::UNTRUSTWORTHY);
+    let mut strict = run(10.0, exit::UNTRUSTWORTHY);
+    strict.verdict = Some(Trust::Doubtful);
+    let series = of(&plain, vec![good(), good(), good(), strict]);
+    let told = "1 of 4 runs are doubtful, the first: the client stood still";
+    assert_eq!((series.status.exit_code, series.status.reasons), (6, vec![told.to_owned()]));
     let cut = of(&plain, vec![good(), run(0.0, exit::INTERRUPTED)]);
     assert_eq!(ended(&cut), (Ending::Interrupted, Trust::Doubtful, exit::INTERRUPTED));
     assert_eq!(
@@ -144,7 +149,7 @@ fn a_precision_that_is_not_reached_is_told_with_its_width() {
     assert_eq!(
         wide.status.reasons,
         [
-            "did not converge: goodput_bps is known to +- 8.13 % after 8 runs, and 2 % were asked for"
+            "did not converge: goodput_bps is known to +- 8.13 % after 8 runs, and 2.00 % were asked for"
         ]
     );
     assert_eq!(wide.precision.unwrap().name.as_deref(), Some(GOODPUT));

@@ -1,5 +1,7 @@
 //! What is known of a run while it goes on, and the document it becomes.
 
+use std::collections::BTreeMap;
+
 use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::limits::{Measured, find_limits};
@@ -121,6 +123,7 @@ impl Draft {
         notes.extend(unmet.iter().map(Unmet::note));
         notes.extend(machine_notes(client, server));
         notes.extend(self.rises(&steadiness));
+        notes.extend(self.is_half_steady(&steadiness));
         let status = self.status((outcome, exit_code, message), reasons, unmet, notes);
         let told = |report: Option<&EndReport>| {
             report.map(|report| report.host.clone()).filter(|host| *host != HostFacts::default())
@@ -155,10 +158,13 @@ impl Draft {
         let workload = &self.plan.workload;
         let found = find_limits(Measured { workload, client, server, samples, summary });
         summary.limits = found.limits;
+        let mut places: BTreeMap<(Role, u32), usize> = BTreeMap::new();
+        for (place, sample) in self.samples.iter().enumerate() {
+            places.entry((sample.role, sample.index)).or_insert(place);
+        }
         for (role, index, cause) in found.intervals {
-            let interval =
-                self.samples.iter_mut().find(|sample| (sample.role, sample.index) == (role, index));
-            if let Some(sample) = interval {
+            let place = places.get(&(role, index));
+            if let Some(sample) = place.and_then(|place| self.samples.get_mut(*place)) {
                 sample.limit = Some(cause);
             }
         }
@@ -181,6 +187,17 @@ impl Draft {
         })
     }
 
+    /// The note on a warm-up that could be looked for in one direction of two.
+    fn is_half_steady(&self, steadiness: &[Steadiness]) -> Option<String> {
+        let directions = self.plan.workload.directions().len();
+        let half = !steadiness.is_empty() && steadiness.len() < directions;
+        (self.plan.local.finds_warm_up && half).then(|| {
+            "only one direction has intervals enough to find a warm-up, so the figure of both \
+             directions together leaves none out: measure for longer"
+                .to_owned()
+        })
+    }
+
     /// Why the figures are doubtful or invalid, as far as the run came.
     fn reasons(&self, outcome: Outcome, summary: &Summary, unmet: &[Unmet]) -> Vec<Reason> {
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
@@ -193,7 +210,17 @@ impl Draft {
         let mut reasons: Vec<Reason> =
             contradictions.into_iter().map(Reason::contradiction).collect();
         if matches!(outcome, Outcome::Complete | Outcome::Interrupted) {
-            reasons.extend(judge_run(Judged { workload, client, server, summary, unmet }));
+            let samples = &self.samples[..];
+            let has_bursts = self.options.as_ref().is_some_and(|options| options.has_bursts);
+            reasons.extend(judge_run(Judged {
+                workload,
+                client,
+                server,
+                samples,
+                has_bursts,
+                summary,
+                unmet,
+            }));
         }
         reasons
     }

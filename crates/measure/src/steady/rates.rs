@@ -79,8 +79,8 @@ fn steady_rate(
         WarmUp::NotSteady => None,
     };
     let from = cut.unwrap_or(0);
-    let rest =
-        |values: &[u64]| values.iter().skip(from).fold(0, |sum: u64, one| sum.saturating_add(*one));
+    let sum = |values: &[u64]| values.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+    let rest = |values: &[u64]| sum(values.get(from..).unwrap_or_default());
     let lengths: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
     let rate = per_s(rest(&counts), rest(&lengths));
     let varied = half_width(rates.get(from..).unwrap_or_default()).filter(|_| cut.is_some());
@@ -88,7 +88,7 @@ fn steady_rate(
         name: name.to_owned(),
         direction,
         intervals: rates.len(),
-        warm_up_ns: cut.map(|cut| lengths.iter().take(cut).sum()),
+        warm_up_ns: cut.map(|cut| sum(lengths.get(..cut).unwrap_or_default())),
         rate,
         varied_by: varied.filter(|_| rate > 0.0).map(|half| half / rate),
     })

@@ -1,8 +1,11 @@
 //! How often warm-ups are found and intervals cover, in simulated series: an autoregressive process about 1.
 
 use super::*;
+use crate::Plan;
+use crate::comparison::figures_of_run;
 use crate::plan::{Direction, Transport, Workload};
 use crate::random::next_normal;
+use crate::run::{Draft, Outcome};
 use crate::sample::{Role, Sample, Traffic};
 
 const INTERVALS: usize = 100;
@@ -110,6 +113,38 @@ fn samples(role: Role, bytes: &[u64]) -> Vec<Sample> {
         ..Sample::nothing(role)
     });
     all
+}
+
+#[test]
+fn a_warm_up_of_one_direction_changes_no_figure_of_both() {
+    let bytes: Vec<u64> =
+        (0..60).map(|place| if place < 5 { 0 } else { 10_000 + place % 2 * 2_000 }).collect();
+    let workload = Workload::stream(Direction::Both, Transport::Tcp);
+    let mut draft = Draft::new("1".to_owned(), Plan::new("host", 1, workload));
+    draft.plan.local.finds_warm_up = true;
+    draft.samples = samples(Role::Server, &bytes);
+    let told = |draft: &Draft| {
+        let mut run = draft.clone().into_run(Outcome::Complete, 0, None);
+        run.summary.goodput_bps = Some(5.0);
+        let half = |note: &String| note.starts_with("only one direction has intervals enough");
+        (figures_of_run(&run).get("goodput_bps").copied(), run.status.notes.iter().any(half))
+    };
+    assert_eq!(told(&draft), (Some(5.0), true));
+    draft.samples.extend(samples(Role::Client, &bytes));
+    let (goodput, half) = told(&draft);
+    assert!(goodput.is_some_and(|bps| bps > 1e6) && !half, "{goodput:?}");
+}
+
+#[test]
+fn times_that_no_clock_has_add_up_to_the_most() {
+    let bytes: Vec<u64> =
+        (0..60).map(|place| if place < 5 { 0 } else { 10_000 + place % 2 * 2_000 }).collect();
+    let mut server = samples(Role::Server, &bytes);
+    for sample in &mut server {
+        (sample.from_ns, sample.to_ns) = (0, u64::MAX / 2);
+    }
+    let found = steadiness(&Workload::stream(Direction::Up, Transport::Tcp), &server);
+    assert_eq!(found[0].warm_up_ns, Some(u64::MAX));
 }
 
 #[test]

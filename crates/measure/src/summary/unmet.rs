@@ -183,13 +183,29 @@ fn add_rate(workload: &Workload, lane: &Lane, asked_s: Option<f64>, all: &mut Ve
     }
 }
 
+/// Time from the first to the last send of an end, where it sends a stream and its report tells.
+pub(crate) fn send_time_s(
+    workload: &Workload,
+    client: Option<&EndReport>,
+    server: Option<&EndReport>,
+    sender: Role,
+) -> Option<f64> {
+    let lanes = lanes(workload, client, server);
+    let lane = lanes.iter().find(|lane| role_of_sender(lane.direction) == sender)?;
+    lane.send_time_ns().map(seconds)
+}
+
+/// Whether a measured time is not what was asked.
+pub(crate) fn differs_in_time(asked_s: f64, measured_s: f64) -> bool {
+    (asked_s - measured_s).abs() > (asked_s * TOLERANCE).max(TIME_TOLERANCE_S)
+}
+
 fn add_time(asked_s: Option<f64>, role: Role, measured_ns: Option<u64>, all: &mut Vec<Unmet>) {
     let (Some(asked), Some(got)) = (asked_s, measured_ns.map(seconds)) else {
         return;
     };
-    let apart_s = (asked - got).abs();
     let told = all.iter().any(|unmet| unmet.what == Quantity::TimeS);
-    if apart_s > asked * TOLERANCE && apart_s > TIME_TOLERANCE_S && !told {
+    if differs_in_time(asked, got) && !told {
         all.push(Unmet { what: Quantity::TimeS, role, asked, got });
     }
 }

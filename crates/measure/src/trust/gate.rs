@@ -1,13 +1,18 @@
 //! The rules that a measured run has to pass.
 //!
-//! A run of less than [`SHORTEST_INVALID_NS`], or one that doesn't end by time, is never invalid for what its machines
-//! did: one standstill of a busy machine is a large share of a short time.
+//! A run of less than [`SHORTEST_INVALID_NS`], as it was planned or as it went, or one that doesn't end by time, is never
+//! invalid for what its machines did: one standstill of a busy machine is a large share of a short time.
+
+use std::collections::BTreeMap;
 
 use super::{Reason, ReasonCode, ReasonUnit, Severity};
+use crate::limits::{median, quic_window_millionths};
 use crate::plan::{End, Kind, Transport, Workload};
 use crate::report::{EndReport, GAP_NS, LATE_NS, Standstills};
-use crate::sample::Role;
-use crate::summary::{Quantity, Summary, Unmet, others_share, steal_share};
+use crate::sample::{Role, Sample};
+use crate::summary::{
+    Quantity, Summary, Unmet, differs_in_time, others_share, send_time_s, steal_share,
+};
 use crate::units::render_duration_ns;
 
 /// See the module.
@@ -18,6 +23,10 @@ const STOOD_STILL: f64 = 0.2;
 const GAPS: f64 = 0.2;
 /// A gap is one where so many units were due in it.
 const UNITS_DUE: f64 = 10.0;
+/// Of a stream without a rate: so many units at the rate that it reached. A unit is what it sends at once, and at least
+/// a TLS record (RFC 8446, section 5.1), which a receiver gets as a whole.
+const UNITS_DUE_AT_GOODPUT: f64 = 3.0;
+const LEAST_UNIT_BYTES: u32 = 16 << 10;
 /// A time that differs from what was asked by more than this share makes a run invalid; see [`Quantity::TimeS`] for
 /// what makes it doubtful.
 const OTHER_TIME: f64 = 0.1;
@@ -26,7 +35,7 @@ const LOW_RATE: f64 = 0.9;
 /// A sender with unacknowledged data for such a share of the time, or so much of its QUIC window in flight, waits for
 /// the path or the receiver.
 const HELD_BUSY: f64 = 0.9;
-const HELD_WINDOW: f64 = 0.5;
+const HELD_WINDOW_MILLIONTHS: u32 = 500_000;
 /// More requests never begun than this share do.
 const UNSENT: f64 = 0.01;
 /// The greatest latency by a schedule may be so much above the greatest service time.
@@ -40,6 +49,9 @@ const MANY_OWN_DROPS: f64 = 0.05;
 /// to be their doing.
 const WAITED: f64 = 0.2;
 const OTHERS: f64 = 0.1;
+/// The way out for threads that wait for a processor.
+pub(crate) const OWN_PROCESSORS: &str =
+    "stop the other programs, or give the load processors of its own";
 /// The share of the mean latency that may be waits for a processor.
 const WAIT_IN_LATENCY: f64 = 0.25;
 /// The share of a quota's periods that may be cut short.
@@ -56,6 +68,10 @@ pub struct Judged<'a> {
     pub client: Option<&'a EndReport>,
     /// What the server counted.
     pub server: Option<&'a EndReport>,
+    /// What both counted, interval by interval.
+    pub samples: &'a [Sample],
+    /// Whether a stream sends bursts with pauses between them that the workload doesn't tell.
+    pub has_bursts: bool,
     /// What it comes to.
     pub summary: &'a Summary,
     /// What was asked for and not got.
@@ -85,10 +101,10 @@ pub fn judge_run(judged: Judged<'_>) -> Vec<Reason> {
 impl Judged<'_> {
     /// The gravest that the machines' doings may be.
     fn severity(&self, is_grave: bool) -> Severity {
-        match self.workload.end {
-            End::Time { duration_ns: SHORTEST_INVALID_NS.. } if is_grave => Severity::Invalid,
-            _ => Severity::Doubtful,
-        }
+        let planned = matches!(self.workload.end, End::Time { duration_ns: SHORTEST_INVALID_NS.. });
+        let mut ends = [self.client, self.server].into_iter().flatten();
+        let went = ends.any(|report| report.elapsed_ns >= SHORTEST_INVALID_NS);
+        if is_grave && planned && went { Severity::Invalid } else { Severity::Doubtful }
     }
 
     fn add_standstills(&self, report: &EndReport, reasons: &mut Vec<Reason>) {
@@ -144,6 +160,7 @@ impl Judged<'_> {
     /// lost is waited for, and counted.
     fn is_due_within(&self, time_ns: u64) -> bool {
         let send_bytes = match self.workload.kind {
+            Kind::Stream { .. } if self.has_bursts => return false,
             Kind::Stream { send_bytes, .. } => send_bytes,
             Kind::Connect { .. } => return false,
             Kind::Rr { .. } if self.summary.transactions_lost.is_some_and(|lost| lost > 0) => {
@@ -161,9 +178,13 @@ impl Judged<'_> {
             Some((datagrams, bytes)) => datagrams as f64 * f64::from(bytes),
             None => f64::from(send_bytes),
         };
-        let Some(bps) = self.workload.rate_per_flow_bps() else { return true };
-        let all_bps = bps as f64 * f64::from(self.workload.flows);
-        all_bps * seconds(time_ns) >= UNITS_DUE * unit_bytes * 8.0
+        let due = |bps: f64, bytes: f64| bps * seconds(time_ns) / (bytes * 8.0);
+        match self.workload.rate_per_flow_bps() {
+            Some(bps) => due(bps as f64 * f64::from(self.workload.flows), unit_bytes) >= UNITS_DUE,
+            None => self.summary.goodput_bps.is_none_or(|bps| {
+                due(bps, unit_bytes.max(f64::from(LEAST_UNIT_BYTES))) >= UNITS_DUE_AT_GOODPUT
+            }),
+        }
     }
 
     fn add_processor(
@@ -189,7 +210,7 @@ impl Judged<'_> {
                     percent(waited),
                     percent(others)
                 ),
-                "stop the other programs, or give the load processors of its own",
+                OWN_PROCESSORS,
             ));
         }
         if let Some(quota) = disturbance.and_then(|disturbance| disturbance.quota)
@@ -217,6 +238,7 @@ impl Judged<'_> {
     }
 
     fn of_unmet(&self, unmet: &Unmet, told_before: &[Reason]) -> Option<Reason> {
+        let unmet = &self.as_sent(unmet);
         let (asked, got) = (unmet.asked, unmet.got);
         let apart = (got - asked).abs() / asked;
         let reason = |code, unit, limit, way_out: &str| Reason {
@@ -228,6 +250,7 @@ impl Judged<'_> {
             ..told(code, unmet.note())
         };
         Some(match unmet.what {
+            Quantity::TimeS if !differs_in_time(asked, got) => return None,
             Quantity::TimeS if got > asked => Reason {
                 severity: self.severity(apart > OTHER_TIME && !self.workload.has_transactions()),
                 ..reason(ReasonCode::Stretched, ReasonUnit::S, asked, "measure again, for longer")
@@ -274,10 +297,23 @@ impl Judged<'_> {
         })
     }
 
+    /// The same with the sender's time, where the receiver's is longer than was asked for. Over TCP, TLS and QUIC a
+    /// sender fills the queues of the path, and what stands there arrives after the sender's time.
+    fn as_sent(&self, unmet: &Unmet) -> Unmet {
+        let is_longer = unmet.what == Quantity::TimeS && unmet.got > unmet.asked;
+        let sent_s = match self.workload.transport {
+            Transport::Tcp | Transport::Tls | Transport::Quic if is_longer => {
+                send_time_s(self.workload, self.client, self.server, unmet.role)
+            }
+            _ => None,
+        };
+        Unmet { got: sent_s.unwrap_or(unmet.got), ..*unmet }
+    }
+
     /// Whether the path or the receiver held a sender up, so that the rate was not its to keep. Where nobody tells, it is
     /// taken to be so.
     fn is_held(&self, sender: Role) -> bool {
-        if self.workload.has_datagrams() {
+        if self.workload.transport == Transport::Udp {
             return false;
         }
         let report = match sender {
@@ -285,19 +321,35 @@ impl Judged<'_> {
             Role::Server => self.server,
         };
         let Some(report) = report else { return true };
-        let mut shares = report.flows.iter().filter_map(|flow| {
-            if self.workload.transport == Transport::Quic {
-                let quic = flow.quic.as_ref()?;
-                let in_flight = quic.in_flight_bytes? as f64;
-                return Some(in_flight / quic.cwnd_bytes.max(1) as f64 >= HELD_WINDOW);
+        // One flow that was held up misses its part of the rate.
+        let is_any = |flows: Vec<bool>| flows.is_empty() || flows.contains(&true);
+        let samples = self.samples.iter().filter(|sample| sample.role == sender);
+        if self.workload.transport == Transport::Quic {
+            // At the end everything is acknowledged, so that the report tells nothing.
+            let mut windows: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for flow in samples.filter(|sample| !sample.warm_up).flat_map(|sample| &sample.flows) {
+                if let Some(window) = flow.quic.as_deref().and_then(quic_window_millionths) {
+                    windows.entry(flow.flow).or_default().push(window);
+                }
             }
-            let busy_us = flow.tcp.as_ref()?.busy_us?;
+            let medians = windows.into_values().filter_map(median);
+            return is_any(medians.map(|median| median >= HELD_WINDOW_MILLIONTHS).collect());
+        }
+        // The kernel counts from the connection's start, which lies in the warm-up where there is one.
+        let mut before_us: BTreeMap<u32, u64> = BTreeMap::new();
+        for flow in samples.filter(|sample| sample.warm_up).flat_map(|sample| &sample.flows) {
+            if let Some(busy_us) = flow.tcp.and_then(|tcp| tcp.busy_us) {
+                let before_us = before_us.entry(flow.flow).or_default();
+                *before_us = busy_us.max(*before_us);
+            }
+        }
+        let busy = report.flows.iter().filter_map(|flow| {
+            let before_us = before_us.get(&flow.flow).copied().unwrap_or(0);
+            let busy_us = flow.tcp.as_ref()?.busy_us?.saturating_sub(before_us);
             let time_ns = flow.to_ns?.saturating_sub(flow.from_ns?);
             Some(share(busy_us.saturating_mul(1000), time_ns) >= HELD_BUSY)
         });
-        // One flow that was held up misses its part of the rate.
-        let first = shares.next();
-        first.is_none_or(|held| held || shares.any(|held| held))
+        is_any(busy.collect())
     }
 
     fn slipped(&self) -> Option<Reason> {
@@ -365,7 +417,7 @@ impl Judged<'_> {
                     render_duration_ns(each_ns as u64),
                     render_duration_ns(latency.mean as u64)
                 ),
-                "stop the other programs, or give the load processors of its own",
+                OWN_PROCESSORS,
             )
         })
     }

@@ -1,8 +1,11 @@
 use super::*;
+use crate::dialect::DialectOptions;
 use crate::plan::{Direction, End, Kind, Rate, Transport, Workload};
 use crate::report::{Disturbance, EndReport, FlowReport, Quota, Standstills, ThreadDemand};
 use crate::run::{Draft, Outcome, Run};
-use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, TcpStatus, Traffic};
+use crate::sample::{
+    CpuSeconds, DatagramCounts, FlowSample, MachineCpu, QuicStatus, Sample, TcpStatus, Traffic,
+};
 use crate::{Plan, Status};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -81,6 +84,22 @@ fn a_short_run_is_doubtful_at_most_for_what_machines_do() {
     let told = status(&draft);
     assert_eq!((told.verdict, told.outcome), (Some(Trust::Doubtful), Outcome::Complete));
     assert_eq!((told.exit_code, told.message), (0, None));
+}
+
+#[test]
+fn the_outcome_of_a_document_without_a_verdict_tells_it() {
+    let mut status = status(&sound(Transport::Tcp, 10));
+    for (outcome, trust) in [
+        (Outcome::Complete, Trust::Valid),
+        (Outcome::Interrupted, Trust::Doubtful),
+        (Outcome::Untrustworthy, Trust::Invalid),
+        (Outcome::Failed, Trust::Invalid),
+    ] {
+        (status.outcome, status.verdict) = (outcome, None);
+        assert_eq!(status.trust(), trust);
+    }
+    status.verdict = Some(Trust::Doubtful);
+    assert_eq!(status.trust(), Trust::Doubtful);
 }
 
 #[test]
@@ -190,6 +209,94 @@ fn a_rate_that_the_path_held_back_is_no_reason() {
     assert_eq!(only(&draft).severity, Severity::Doubtful);
     draft.plan.workload.transport = Transport::Udp;
     assert_eq!(only(&draft).code, ReasonCode::RateMissed, "no path holds datagrams back");
+}
+
+/// A sample of a second of the client's one flow.
+fn second(index: u32, warm_up: bool, flow: FlowSample) -> Sample {
+    Sample {
+        index,
+        warm_up,
+        from_ns: u64::from(index) * SECOND_NS,
+        to_ns: u64::from(index + 1) * SECOND_NS,
+        flows: vec![flow],
+        ..Sample::nothing(Role::Client)
+    }
+}
+
+#[test]
+fn a_quic_sender_with_a_full_window_in_its_samples_was_held_back_by_the_path() {
+    let quic =
+        |in_flight_bytes| QuicStatus { in_flight_bytes, cwnd_bytes: 100, ..QuicStatus::default() };
+    let mut draft = sound(Transport::Quic, 10);
+    draft.plan.workload.rate = Some(Rate::AllFlows { bps: 200_000_000 });
+    // At the end everything is acknowledged.
+    draft.client.as_mut().unwrap().flows[0].quic = Some(quic(Some(0)));
+    assert!(status(&draft).reasons.is_empty(), "no sample tells");
+    let samples = |in_flight| -> Vec<Sample> {
+        let flow =
+            || FlowSample { quic: Some(Box::new(quic(Some(in_flight)))), ..FlowSample::default() };
+        (0..10).map(|index| second(index, false, flow())).collect()
+    };
+    draft.samples = samples(90);
+    assert!(status(&draft).reasons.is_empty());
+    draft.samples = samples(10);
+    assert_eq!(only(&draft).code, ReasonCode::RateMissed);
+}
+
+#[test]
+fn time_of_the_warm_up_is_no_time_of_a_busy_sender() {
+    let tcp = |busy_us| Some(TcpStatus { busy_us: Some(busy_us), ..TcpStatus::default() });
+    let mut draft = sound(Transport::Tcp, 10);
+    draft.plan.workload.rate = Some(Rate::AllFlows { bps: 200_000_000 });
+    draft.client.as_mut().unwrap().flows[0].tcp = tcp(10_000_000);
+    assert!(status(&draft).reasons.is_empty());
+    let flow = |busy_us| FlowSample { tcp: tcp(busy_us), ..FlowSample::default() };
+    draft.samples = vec![second(0, true, flow(3_000_000)), second(1, true, flow(5_000_000))];
+    assert_eq!(only(&draft).code, ReasonCode::RateMissed);
+}
+
+#[test]
+fn a_queue_that_drains_after_the_senders_time_stretches_nothing() {
+    for transport in [Transport::Tcp, Transport::Tls, Transport::Quic] {
+        let mut draft = sound(transport, 10);
+        draft.server.as_mut().unwrap().flows[0].to_ns = Some(13 * SECOND_NS);
+        let told = status(&draft);
+        assert_eq!((told.verdict, told.unmet.len()), (Some(Trust::Valid), 1), "{transport:?}");
+        draft.client.as_mut().unwrap().flows[0].to_ns = Some(12 * SECOND_NS);
+        let reason = only(&draft);
+        assert_eq!((reason.code, reason.severity), (ReasonCode::Stretched, Severity::Invalid));
+        assert_eq!(reason.value, Some(12.0), "{transport:?}");
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_short_before_10_s_is_doubtful_at_most() {
+    let mut draft = sound(Transport::Tcp, 60);
+    let late = Standstills { longest_ns: 900 * MS_NS, at_ns: SECOND_NS, total_ns: 40 * SECOND_NS };
+    disturbance(&mut draft.client).lateness = Some(late);
+    assert_eq!(only(&draft).severity, Severity::Invalid);
+    for end in [&mut draft.client, &mut draft.server] {
+        end.as_mut().unwrap().elapsed_ns = 9 * SECOND_NS;
+    }
+    assert_eq!(only(&draft).severity, Severity::Doubtful);
+}
+
+#[test]
+fn time_between_units_of_a_slow_stream_or_between_bursts_is_no_gap() {
+    let mut draft = sound(Transport::Tls, 10);
+    let gap = Standstills { longest_ns: 600 * MS_NS, at_ns: SECOND_NS, total_ns: 600 * MS_NS };
+    disturbance(&mut draft.server).silence = Some(gap);
+    assert_eq!(only(&draft).code, ReasonCode::Gap);
+    draft.options = Some(DialectOptions { has_bursts: true, ..DialectOptions::default() });
+    assert!(status(&draft).reasons.is_empty());
+    draft.options = None;
+    // A record of 16 KiB takes 0.4 s at 320 kbit/s.
+    draft.plan.workload.kind =
+        Kind::Stream { direction: Direction::Up, send_bytes: 16 << 10, media: None };
+    let received = |bytes| Some(Traffic { bytes, calls: Some(1000) });
+    draft.client.as_mut().unwrap().flows[0].sent = received(400_000);
+    draft.server.as_mut().unwrap().flows[0].received = received(400_000);
+    assert!(status(&draft).reasons.is_empty());
 }
 
 #[test]

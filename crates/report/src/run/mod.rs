@@ -137,12 +137,7 @@ fn render_trials(hunt: &HuntRecord) -> Html {
 /// How the run ended, whether its figures can be believed, why not, and what the reader must know.
 fn verdict_of(run: &Run) -> Html {
     let status = &run.status;
-    // A document of an earlier release has no verdict: what it has says as much.
-    let trust = status.verdict.unwrap_or(match status.outcome {
-        Outcome::Complete => Trust::Valid,
-        Outcome::Interrupted => Trust::Doubtful,
-        Outcome::Untrustworthy | Outcome::Failed => Trust::Invalid,
-    });
+    let trust = status.trust();
     let class = match trust {
         Trust::Valid => "good",
         Trust::Doubtful => "doubt",

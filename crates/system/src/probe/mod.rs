@@ -11,4 +11,4 @@ pub use host::cpus_near;
 pub use host::host_facts;
 pub use host::{cpus_online, memory_bytes, processors, raise_open_files_limit};
 pub use processor::{MachineTimes, ThreadTime};
-pub use quota::quota;
+pub use quota::Quotas;

@@ -12,21 +12,31 @@ const MOUNTS_OF_V1: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/c
 /// Groups that one lies in.
 const MOST_GROUPS: usize = 32;
 
-/// The periods of the quota so far, of the group among this process's and those around it whose quota was used up in
-/// the most; `None` where there is no quota (cgroups(7), cpu.stat).
-pub fn quota() -> Option<Quota> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut most: Option<Quota> = None;
-    for folder in folders(&groups) {
-        let of_group = fs::read_to_string(folder.join("cpu.stat")).ok();
-        let quota = of_group.and_then(|text| parse(&text));
-        if let Some(quota) = quota
-            && most.is_none_or(|most| quota.throttled_periods > most.throttled_periods)
-        {
-            most = Some(quota);
-        }
+/// The periods so far of the quotas of this process's control group and of those around it, the innermost first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quotas(Vec<(PathBuf, Quota)>);
+
+impl Quotas {
+    /// Reads them (cgroups(7), cpu.stat); none where the kernel doesn't tell.
+    pub fn read() -> Self {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let read = |folder: PathBuf| {
+            let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+            Some((folder, parse(&text)?))
+        };
+        Self(folders(&groups).into_iter().filter_map(read).collect())
     }
-    most
+
+    /// The periods since an earlier reading, of the group whose quota was used up in the most of them; `None` where no
+    /// group had a quota both times.
+    pub fn since(&self, earlier: &Self) -> Option<Quota> {
+        let of_group = |(folder, now): &(PathBuf, Quota)| {
+            let (_, base) = earlier.0.iter().find(|(other, _)| other == folder)?;
+            Some(now.since(*base))
+        };
+        // Of equals the last is taken.
+        self.0.iter().rev().filter_map(of_group).max_by_key(|quota| quota.throttled_periods)
+    }
 }
 
 /// The folders of a process's groups, by what its /proc/self/cgroup says.
@@ -73,6 +83,23 @@ mod tests {
         assert_eq!(v1.len(), 4);
         assert!(v1.contains(&"/sys/fs/cgroup/cpu/c".to_owned()), "{v1:?}");
         assert!(named("nonsense").is_empty());
+    }
+
+    #[test]
+    fn the_group_that_was_throttled_most_since_an_earlier_reading_counts() {
+        let quotas = |periods: [(u64, u64); 3]| {
+            let of = |(folder, (periods, throttled_periods)): (&str, (u64, u64))| {
+                (PathBuf::from(folder), Quota { periods, throttled_periods })
+            };
+            Quotas(["/a/b", "/a", "/"].into_iter().zip(periods).map(of).collect())
+        };
+        let earlier = quotas([(10, 0), (1000, 900), (1000, 0)]);
+        let later = quotas([(30, 15), (1100, 901), (1200, 0)]);
+        assert_eq!(later.since(&earlier), Some(Quota { periods: 20, throttled_periods: 15 }));
+        assert_eq!(later.since(&later), Some(Quota::default()), "nothing since");
+        let calm = quotas([(30, 0), (1100, 900), (1200, 0)]);
+        assert_eq!(calm.since(&earlier), Some(Quota { periods: 20, throttled_periods: 0 }));
+        assert_eq!(later.since(&Quotas::default()), None);
     }
 
     #[test]

@@ -21,6 +21,9 @@ const ROUTE_BYTES: usize = 12;
 const ROUTE_TO: u16 = libc::RTA_DST;
 const ROUTE_THROUGH: u16 = libc::RTA_OIF;
 const DISCIPLINE_BYTES: usize = 20;
+/// `tcm_parent`, and its value for the root.
+const DISCIPLINE_PARENT: std::ops::Range<usize> = 12..16;
+const ROOT: u32 = 0xffff_ffff;
 const DISCIPLINE_KIND: u16 = 1;
 const DISCIPLINE_COUNTS: u16 = 3;
 
@@ -103,21 +106,20 @@ impl Interface {
     }
 }
 
-/// What the disciplines of an interface have counted so far, added up; `None` where the kernel doesn't tell, or none
-/// holds anything.
+/// What the root discipline of an interface has counted so far; `None` where the kernel doesn't tell, or it holds
+/// nothing.
 pub fn own_queue(interface: Interface) -> Option<OwnQueue> {
-    let answers = disciplines_of(interface.0).ok()?;
-    let mut sum: Option<OwnQueue> = None;
-    for discipline in &answers {
-        let kind = attribute(discipline, DISCIPLINE_BYTES, DISCIPLINE_KIND).map(name_of)?;
-        let counts = attribute(discipline, DISCIPLINE_BYTES, DISCIPLINE_COUNTS).and_then(counts);
-        if let Some(counts) = counts.filter(|_| !NO_QUEUES.contains(&kind.as_str())) {
-            let so_far = sum.get_or_insert_default();
-            so_far.dropped += counts.dropped;
-            so_far.overlimits += counts.overlimits;
-        }
-    }
-    sum
+    counts_of_root(&disciplines_of(interface.0).ok()?)
+}
+
+/// The counts of the discipline at the root, which counts what those below it dropped as well. Beside the root, the
+/// kernel tells the disciplines below it, and that of packets that come in.
+fn counts_of_root(answers: &[Vec<u8>]) -> Option<OwnQueue> {
+    let is_root = |one: &&Vec<u8>| one.get(DISCIPLINE_PARENT) == Some(&ROOT.to_ne_bytes()[..]);
+    let root = answers.iter().find(is_root)?;
+    let kind = attribute(root, DISCIPLINE_BYTES, DISCIPLINE_KIND).map(name_of)?;
+    let counted = attribute(root, DISCIPLINE_BYTES, DISCIPLINE_COUNTS).and_then(counts);
+    counted.filter(|_| !NO_QUEUES.contains(&kind.as_str()))
 }
 
 /// `struct tc_stats` (linux/pkt_sched.h): bytes, packets, then what was dropped and held back.
@@ -269,6 +271,24 @@ mod tests {
         bytes[16..20].copy_from_slice(&9_u32.to_ne_bytes());
         assert_eq!(counts(&bytes), Some(OwnQueue { dropped: 7, overlimits: 9 }));
         assert_eq!(counts(&bytes[..19]), None);
+    }
+
+    #[test]
+    fn the_root_alone_is_counted() {
+        let discipline = |parent: u32, kind: &[u8; 4], dropped: u32| {
+            let mut body = vec![0; DISCIPLINE_BYTES];
+            body[DISCIPLINE_PARENT].copy_from_slice(&parent.to_ne_bytes());
+            body.extend_from_slice(&[8, 0, 1, 0]);
+            body.extend_from_slice(kind);
+            body.extend_from_slice(&[40, 0, 3, 0]);
+            body.extend_from_slice(&[0; 12]);
+            body.extend_from_slice(&dropped.to_ne_bytes());
+            body.extend_from_slice(&[0; 20]);
+            body
+        };
+        let answers = [discipline(0x10001, b"red\0", 5), discipline(ROOT, b"htb\0", 7)];
+        assert_eq!(counts_of_root(&answers), Some(OwnQueue { dropped: 7, overlimits: 0 }));
+        assert_eq!(counts_of_root(&answers[..1]), None);
     }
 
     #[test]

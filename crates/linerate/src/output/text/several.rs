@@ -9,6 +9,7 @@ use super::figures::{
 };
 use super::{render_title, render_transport};
 use crate::host::render_host_port;
+use crate::output::comparison::wrap;
 use crate::output::{Style, Table};
 
 /// The runs so far.
@@ -58,7 +59,7 @@ impl SeveralRuns {
         };
         for ((_, cells, of_run), name) in self.runs.into_iter().zip(names) {
             for remark in of_run.lines() {
-                remarks.push_str(&format!("{name}: {remark}\n"));
+                remarks.push_str(&wrap(&format!("{name}: {remark}")));
             }
             table.push(std::iter::once(name).chain(cells).collect());
         }

@@ -113,6 +113,9 @@ impl TestRecord {
         let workload = workload(&start.parameters, self.interval);
         if let Some(draft) = self.record.draft() {
             draft.plan.workload = workload;
+            if let Some(options) = &mut draft.options {
+                options.has_bursts = start.parameters.burst_blocks > 1;
+            }
             self.record.start(start.utc_ns);
         }
     }
