@@ -26,6 +26,7 @@ const MOST_SAMPLES: usize = 1000;
 pub(crate) const LONGEST_LABEL: usize = 256;
 
 /// A family of metrics: its name, what its samples end with as a unit, and what it is.
+#[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) name: &'static str,
     unit: Option<&'static str>,

@@ -25,20 +25,12 @@ const TRIES: u32 = 6;
 const LONGEST_MESSAGE: usize = 300;
 
 /// A point of a gauge.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Point {
     family: &'static Family,
     attributes: Labels,
     time_ns: i64,
     value: f64,
-}
-
-impl std::fmt::Debug for Point {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut point = f.debug_struct("Point");
-        point.field("family", &self.family.name).field("attributes", &self.attributes);
-        point.field("time_ns", &self.time_ns).field("value", &self.value).finish()
-    }
 }
 
 /// The points of runs, metric by metric. A run that has not finished has none.

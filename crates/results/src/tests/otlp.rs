@@ -120,8 +120,7 @@ fn facts() -> impl Strategy<Value = Facts> {
     let verdict = proptest::option::of(proptest::sample::select(&VERDICTS[..]));
     (columns, verdict, results).prop_map(
         |((title, command, ended_ms, status, cells), verdict, results)| {
-            let (title, status) = (title, status.to_owned());
-            let (done, cells) = cells;
+            let ((done, cells), status) = (cells, status.to_owned());
             let row = RunRow { title, status, ended_ms, command, done, cells, ..row() };
             Facts { row, verdict, results }
         },
