@@ -303,7 +303,8 @@ pub enum Outcome {
         /// What it offered at most, of three trials.
         offered: u64,
     },
-    /// The sender stalled in ten trials in a row: its machine is too busy.
+    /// Ten trials in a row were invalid: the sender stalled, or loads of several pairs began apart. Their machines are
+    /// too busy.
     SenderStalls {
         /// The rate of the trials.
         rate: u64,

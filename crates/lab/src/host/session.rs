@@ -25,9 +25,13 @@ pub struct OpenOptions {
     pub handshakes: usize,
     /// How long an agent's hello is waited for.
     pub hello: Duration,
-    /// The most that a host's events may take which nobody has taken yet, bytes. A host with more is lost.
+    /// The most that events of all hosts may take which nobody has taken yet, bytes. A host that has more than its
+    /// share, and more than 16 MiB, is lost.
     pub untaken: usize,
 }
+
+/// A host may have so many bytes of events that nobody has taken yet, however many hosts there are.
+const LEAST_UNTAKEN: usize = 16 << 20;
 
 impl Default for OpenOptions {
     fn default() -> Self {
@@ -137,9 +141,12 @@ impl Session {
         let (sender, events) = channel();
         let mut session =
             Self { hosts: Vec::with_capacity(hosts.len()), events, shared, next_task: 1 };
+        let share = options.untaken / hosts.len().max(1);
+        let untaken = share.max(LEAST_UNTAKEN.min(options.untaken));
+        let options = OpenOptions { untaken, ..*options };
         for (id, named) in hosts.iter().enumerate() {
             let handle = session
-                .begin(id, named, options, sender.clone())
+                .begin(id, named, &options, sender.clone())
                 .map_err(|error| HostError::new(HostErrorKind::ThisMachine, &error.to_string()))?;
             session.hosts.push(handle);
         }

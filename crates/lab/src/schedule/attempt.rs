@@ -375,6 +375,15 @@ impl Attempt {
             ) else {
                 continue;
             };
+            if conductor.hosts.is_lost(host) {
+                self.fail(&format!("{} was lost before its client began", pair.client));
+                break;
+            }
+            // A long hunt would name its last starts in clocks as they were at its beginning.
+            if trial.is_some() {
+                conductor.fleet.measure_clock(host);
+                self.start.await_clock(host);
+            }
             match conductor.fleet.reach(server, reached.port, host) {
                 Ok(None) => {}
                 Ok(Some((address, port))) => (reached.address, reached.port) = (address, port),
@@ -480,7 +489,7 @@ impl Attempt {
         let interval_ns = interval_ns.min().filter(|_| !is_hunt);
         let (skew, doubt) = judge_skew(&started, self.start.at_ns, interval_ns, &mut self.notes);
         reasons.extend(doubt);
-        reasons.extend(self.start.doubts(|host| conductor.hosts.name(host)));
+        reasons.extend(self.start.doubts(interval_ns, |host| conductor.hosts.name(host)));
         // Sums of fewer pairs are no samples of the same thing.
         reasons.extend(self.left_out);
         let status = match (&self.failure, reasons.is_empty()) {

@@ -50,8 +50,9 @@ impl Start {
         !self.unmeasured.contains(&host)
     }
 
-    /// The start was named in these clocks.
+    /// The start was named in these clocks. What they did before doesn't matter any more.
     pub(super) fn name(&mut self, at_ns: i64, clocks: BTreeMap<HostId, HostClock>, now: Moment) {
+        self.set_clocks.clear();
         (self.at_ns, self.named_ns, self.clocks) = (Some(at_ns), now.monotonic_ns, clocks);
     }
 
@@ -68,9 +69,14 @@ impl Start {
     /// A sentence for each clock that was set.
     pub(super) fn doubts<'a>(
         &'a self,
+        interval_ns: Option<u64>,
         name: impl Fn(HostId) -> &'a str + 'a,
     ) -> impl Iterator<Item = String> + 'a {
-        self.set_clocks.iter().map(move |(&host, by_ns)| {
+        // A start that is off by less is no doubt either; clocks that are being adjusted move by milliseconds.
+        let least_ns = interval_ns.unwrap_or(0);
+        let moved =
+            self.set_clocks.iter().filter(move |(_, by_ns)| by_ns.unsigned_abs() > least_ns);
+        moved.map(move |(&host, by_ns)| {
             format!(
                 "the clock of {} and this machine's moved apart by {} while the cell ran: when its client began is \
                  not known",

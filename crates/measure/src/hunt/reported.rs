@@ -16,6 +16,12 @@ pub struct Reported {
 impl Reported {
     /// Takes the run of a trial that has a verdict.
     pub fn keep(&mut self, run: Box<Run>, record: &TrialRecord) {
+        // A rate that was refuted later stands for nothing.
+        if matches!(record.verdict, TrialVerdict::Fail { .. })
+            && self.passed_rate.is_some_and(|passed| record.rate <= passed)
+        {
+            self.passed_rate = None;
+        }
         let passed = (record.verdict == TrialVerdict::Pass).then_some(record.rate);
         let is_better = match (passed, self.passed_rate) {
             (Some(rate), Some(before)) => rate >= before,

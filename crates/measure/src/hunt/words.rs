@@ -43,8 +43,8 @@ impl HuntRecord {
                 rate(offered)
             ),
             Outcome::SenderStalls { rate: asked } => format!(
-                "this sender stalled in every trial at {}: other programs take its processors; try again when they \
-                 are done, or pin its threads (--cpu)",
+                "no trial at {} was valid: senders stalled, or loads of several pairs began apart; other programs \
+                 take their processors: try again when they are done, or pin threads (--cpu)",
                 rate(asked)
             ),
             Outcome::TooFewSamples { rate: asked } => format!(

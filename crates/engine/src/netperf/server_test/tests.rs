@@ -42,9 +42,10 @@ fn used_percent(part: Part, wait_ns: u64, says_end: bool) -> f32 {
     let (mut served, client) = begun(part);
     let length_over_ns = served.began_ns + SECOND_NS;
     spend_50_ms();
-    assert_eq!(served.next_ns(), Some(length_over_ns));
+    // The load looks at its threads and sockets earlier.
+    assert!(served.next_ns().is_some_and(|next_ns| next_ns <= length_over_ns));
     assert!(!served.advance(length_over_ns));
-    assert_eq!(served.next_ns(), Some(length_over_ns + PAD_NS));
+    assert!(served.next_ns().is_some_and(|next_ns| next_ns <= length_over_ns + PAD_NS));
     spend_50_ms();
     if says_end {
         client.send(&[]).unwrap();

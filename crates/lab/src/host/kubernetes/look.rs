@@ -107,6 +107,9 @@ pub(super) fn why_no_pod(events: &Value) -> Option<String> {
     Some(text(&event["message"]))
 }
 
+/// The reason of events about a volume that can't be mounted.
+pub(super) const FAILED_MOUNT: &str = "FailedMount";
+
 /// What keeps a pod from being set up now, if its newest event tells so: a volume that can't be mounted, a network that
 /// can't be had. Kubelets try again, and tell of what they do next.
 pub(super) fn hindrance(events: &Value) -> Option<String> {
@@ -117,7 +120,7 @@ pub(super) fn hindrance(events: &Value) -> Option<String> {
     };
     let newest = items(events).iter().max_by_key(|event| time(event))?;
     let reason = text(&newest["reason"]);
-    let hinders = matches!(reason.as_str(), "FailedMount" | "FailedCreatePodSandBox");
+    let hinders = [FAILED_MOUNT, "FailedCreatePodSandBox"].contains(&reason.as_str());
     hinders.then(|| format!("{reason}: {}", text(&newest["message"])))
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::look::{self, Look, Running, items, text};
+use super::look::{self, FAILED_MOUNT, Look, Running, items, text};
 use super::objects::{Group, same_node_port, service_name};
 use super::rest::Client;
 use super::trouble::{ClusterError, Trouble};
@@ -17,8 +17,11 @@ use crate::plan::{KubernetesHost, Via};
 /// A pod may be without a node for so long before it is given up.
 const UNSCHEDULABLE: Duration = Duration::from_secs(8);
 
-/// What hinders a pod from being set up may pass within this time.
-const HINDERED: Duration = Duration::from_secs(5);
+/// A volume that can't be mounted may be there within this time: kubelets try again after 0.5 s, 1 s, 2 s.
+const UNMOUNTED: Duration = Duration::from_secs(5);
+
+/// A pod's network that can't be made may be had within this time: kubelets try a pod again after 10 to 15 s.
+const WITHOUT_NETWORK: Duration = Duration::from_secs(30);
 
 /// A load balancer may take so long to give an address.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(60);
@@ -298,6 +301,11 @@ impl Default for Wait {
     }
 }
 
+/// How long what hinders a pod from being set up may last.
+fn passes_within(why: &str) -> Duration {
+    if why.starts_with(FAILED_MOUNT) { UNMOUNTED } else { WITHOUT_NETWORK }
+}
+
 impl Wait {
     /// The pod, if it has a node and waits there.
     fn pod_on_its_way(&self) -> Option<String> {
@@ -331,7 +339,7 @@ impl Wait {
                 Err(ClusterError::new(Trouble::Unschedulable, said.clone()))
             }
             Look::Waits(said) => match &self.hindrance {
-                Some((since, why)) if since.elapsed() >= HINDERED => {
+                Some((since, why)) if since.elapsed() >= passes_within(why) => {
                     Err(ClusterError::new(Trouble::NotStarted, format!("{said}; {why}")))
                 }
                 _ => Ok(None),

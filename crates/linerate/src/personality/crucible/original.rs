@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -16,6 +17,7 @@ use linerate_measure::{Dialect, DialectOptions, Outcome, Plan, Run};
 use linerate_personality::crucible::iperf::listens;
 use linerate_personality::iperf3::command_line::parse_command_line;
 use linerate_personality::iperf3::document::{DOCUMENT_BYTES_MAX, read_document, read_version};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::super::iperf3::plan_of;
 use super::Failure;
@@ -41,6 +43,8 @@ enum NoAnswer {
 /// What a program prints, the beginning; it is ended then.
 fn answer(command: &mut Command, within: Duration) -> Result<Vec<u8>, NoAnswer> {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // A group of its own: what a script has started holds the pipe, and ends with it.
+    command.process_group(0);
     let mut child = command.spawn().map_err(NoAnswer::NotStarted)?;
     let (teller, told) = mpsc::channel();
     let pipe = child.stdout.take();
@@ -57,7 +61,7 @@ fn answer(command: &mut Command, within: Duration) -> Result<Vec<u8>, NoAnswer> 
         Err(error) => Err(NoAnswer::NotStarted(error)),
     };
     // A program that prints without end isn't waited for.
-    let _gone = child.kill();
+    let _gone = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _reaped = child.wait();
     printed?.map_err(NoAnswer::Unread)
 }
