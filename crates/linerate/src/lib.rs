@@ -31,6 +31,7 @@ pub mod executable;
 mod habits;
 pub mod host;
 mod http;
+mod http_client;
 pub mod identity;
 mod index;
 mod key_log;

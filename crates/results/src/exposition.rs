@@ -23,35 +23,52 @@ const MOST_ITERATIONS: usize = 500;
 /// Most samples of an iteration that its result is the mean of.
 const MOST_SAMPLES: usize = 1000;
 /// The longest value of a label, in characters.
-const LONGEST_LABEL: usize = 256;
+pub(crate) const LONGEST_LABEL: usize = 256;
 
 /// A family of metrics: its name, what its samples end with as a unit, and what it is.
-struct Family {
-    name: &'static str,
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
     unit: Option<&'static str>,
-    help: &'static str,
+    /// The metric's name and unit where it is pushed, by the conventions of OpenTelemetry; `None`: it only has a meaning
+    /// at the time of a reading.
+    pub(crate) pushed: Option<(&'static str, &'static str)>,
+    pub(crate) help: &'static str,
     /// Its samples of a run: labels beside the title, and the value.
     samples: fn(&Facts, i64) -> Vec<(Labels, f64)>,
 }
 
+impl Family {
+    /// Its samples of a run at a time: all labels, as they are told, and the value.
+    pub(crate) fn samples_of(&self, facts: &Facts, now_ms: i64) -> Vec<(Labels, f64)> {
+        let title = || ("title", title_of(&facts.row).to_owned());
+        let samples = (self.samples)(facts, now_ms).into_iter().map(|(labels, value)| {
+            let labels = std::iter::once(title()).chain(labels);
+            (labels.map(|(name, value)| (name, told(&value))).collect(), value)
+        });
+        samples.collect()
+    }
+}
+
 /// Names and values of labels.
-type Labels = Vec<(&'static str, String)>;
+pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// What is told of a run. It has ended, so nothing of it changes any more.
 #[derive(Clone, Debug)]
-struct Facts {
-    row: RunRow,
-    verdict: Option<&'static str>,
-    results: Vec<(Labels, f64)>,
+pub(crate) struct Facts {
+    pub(crate) row: RunRow,
+    pub(crate) verdict: Option<&'static str>,
+    pub(crate) results: Vec<(Labels, f64)>,
 }
 
-const STATUSES: [&str; 3] = ["complete", "failed", "stopped"];
-const VERDICTS: [&str; 3] = ["pass", "fail", "undecided"];
+pub(crate) const STATUSES: [&str; 3] = ["complete", "failed", "stopped"];
+pub(crate) const VERDICTS: [&str; 3] = ["pass", "fail", "undecided"];
 
-const FAMILIES: [Family; 8] = [
+pub(crate) static FAMILIES: [Family; 8] = [
     Family {
         name: "linerate_run_info",
         unit: None,
+        pushed: Some(("linerate.run.info", "")),
         help: "What the last finished run of a title was; always 1.",
         samples: |facts, _| {
             let row = &facts.row;
@@ -67,12 +84,14 @@ const FAMILIES: [Family; 8] = [
     Family {
         name: "linerate_run_ended_timestamp_seconds",
         unit: Some("seconds"),
+        pushed: Some(("linerate.run.ended_timestamp", "s")),
         help: "When the last finished run of a title ended, since 1970, UTC.",
         samples: |facts, _| of_some(facts.row.ended_ms.map(|ms| ms as f64 / 1e3)),
     },
     Family {
         name: "linerate_run_age_seconds",
         unit: Some("seconds"),
+        pushed: None,
         help: "Time since the last finished run of a title ended.",
         samples: |facts, now_ms| {
             let age_ms = facts.row.ended_ms.map(|ended_ms| now_ms.saturating_sub(ended_ms));
@@ -83,12 +102,14 @@ const FAMILIES: [Family; 8] = [
     Family {
         name: "linerate_run_status",
         unit: None,
+        pushed: Some(("linerate.run.status", "")),
         help: "How the last finished run of a title ended: 1 for its status, 0 for the others.",
         samples: |facts, _| one_of("status", &STATUSES, &facts.row.status),
     },
     Family {
         name: "linerate_run_verdict",
         unit: None,
+        pushed: Some(("linerate.run.verdict", "")),
         help: "Whether the run met its thresholds: 1 for its verdict, 0 for the others; none without thresholds.",
         samples: |facts, _| {
             facts.verdict.map_or_else(Vec::new, |verdict| one_of("verdict", &VERDICTS, verdict))
@@ -97,18 +118,21 @@ const FAMILIES: [Family; 8] = [
     Family {
         name: "linerate_run_cells",
         unit: None,
+        pushed: Some(("linerate.run.cells", "{cell}")),
         help: "Cells of the run's plan: points of the matrix times samples.",
         samples: |facts, _| of_some(Some(f64::from(facts.row.cells))),
     },
     Family {
         name: "linerate_run_cells_done",
         unit: None,
+        pushed: Some(("linerate.run.cells_done", "{cell}")),
         help: "Cells of the run that were measured.",
         samples: |facts, _| of_some(Some(f64::from(facts.row.done))),
     },
     Family {
         name: "linerate_run_result",
         unit: None,
+        pushed: Some(("linerate.run.result", "")),
         help: "What an iteration is judged by, the mean of its samples, in the unit of label unit.",
         samples: |facts, _| facts.results.clone(),
     },
@@ -163,19 +187,17 @@ impl Exposition {
     pub fn render_known(&self, now_ms: i64) -> String {
         let mut text = String::new();
         for family in &FAMILIES {
-            let Family { name, unit, help, samples } = family;
+            let Family { name, unit, help, .. } = family;
             // Nothing fails to be written to memory.
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
             if let Some(unit) = unit {
                 let _ = writeln!(text, "# UNIT {name} {unit}");
             }
-            for (title, facts) in &self.known {
-                for (labels, value) in samples(facts, now_ms) {
-                    let title = [("title", title.clone())];
-                    let labels = title
-                        .into_iter()
-                        .chain(labels)
-                        .map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)));
+            for facts in self.known.values() {
+                for (labels, value) in family.samples_of(facts, now_ms) {
+                    let labels = labels.into_iter();
+                    let labels =
+                        labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)));
                     let labels = labels.collect::<Vec<_>>().join(",");
                     let _ = writeln!(text, "{name}{{{labels}}} {value}");
                 }
@@ -186,15 +208,24 @@ impl Exposition {
     }
 }
 
-/// The run of each title that ended last. A run without a title goes by its command.
-fn last_finished(runs: Vec<RunRow>) -> BTreeMap<String, RunRow> {
+/// A run without a title goes by its command.
+fn title_of(run: &RunRow) -> &str {
+    if run.title.is_empty() { &run.command } else { &run.title }
+}
+
+/// Whether a run has ended, so that there is something to tell of it.
+pub fn is_finished(run: &RunRow) -> bool {
+    run.ended_ms.is_some() && STATUSES.contains(&run.status.as_str())
+}
+
+/// The run of each title that ended last.
+pub fn last_finished(runs: Vec<RunRow>) -> BTreeMap<String, RunRow> {
     let mut last: BTreeMap<String, RunRow> = BTreeMap::new();
     for run in runs {
-        let title = if run.title.is_empty() { &run.command } else { &run.title };
-        let is_finished = run.ended_ms.is_some() && STATUSES.contains(&run.status.as_str());
+        let title = title_of(&run);
         let is_later = last.get(title).is_none_or(|known| known.ended_ms < run.ended_ms);
-        if is_finished && is_later {
-            last.insert(title.clone(), run);
+        if is_finished(&run) && is_later {
+            last.insert(title.to_owned(), run);
         }
     }
     if last.len() > MOST_TITLES {
@@ -206,7 +237,8 @@ fn last_finished(runs: Vec<RunRow>) -> BTreeMap<String, RunRow> {
     last
 }
 
-fn read(store: &Store, row: RunRow) -> Result<Facts, StoreError> {
+/// Reads what is told of a run.
+pub(crate) fn read(store: &Store, row: RunRow) -> Result<Facts, StoreError> {
     let details = store.details(row.id)?;
     let mut results = Vec::new();
     for iteration in details.iterations.iter().take(MOST_ITERATIONS) {
@@ -273,17 +305,13 @@ fn known_value(answer: &Answer) -> Option<f64> {
     window.value.filter(|_| window.coverage > 0.0)
 }
 
+/// A label's value without what no label may have.
+fn told(value: &str) -> String {
+    let letters = value.chars().take(LONGEST_LABEL);
+    letters.map(|letter| if letter.is_control() && letter != '\n' { '?' } else { letter }).collect()
+}
+
 /// A label's value as the text has it.
 fn escaped(value: &str) -> String {
-    let mut text = String::new();
-    for letter in value.chars().take(LONGEST_LABEL) {
-        match letter {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            letter if letter.is_control() => text.push('?'),
-            letter => text.push(letter),
-        }
-    }
-    text
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,6 +1,7 @@
 //! Stores on disk: what is written reads back, comes along, and goes away.
 
 mod exposition;
+mod otlp;
 mod queries;
 
 use std::fs::{self, File};

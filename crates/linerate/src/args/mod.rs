@@ -44,8 +44,8 @@ pub use proxy::{ProxyArgs, ProxyCongestionName};
 pub use repeat::RepeatArgs;
 pub use report::ReportArgs;
 pub use results::{
-    DiffArgs, ExportArgs, ListArgs, MergeArgs, OutboxArgs, PlotArgs, RemoveArgs, ResultsArgs,
-    ResultsCommand, ShowArgs,
+    DiffArgs, ExportArgs, ListArgs, MergeArgs, OutboxArgs, PlotArgs, PushArgs, RemoveArgs,
+    ResultsArgs, ResultsCommand, ShowArgs,
 };
 pub use run::{KeyArgs, RunArgs};
 pub use serve::ServeArgs;

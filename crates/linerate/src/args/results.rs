@@ -46,8 +46,8 @@ pub enum ResultsCommand {
     Merge(MergeArgs),
     /// List what an index does not have yet, or send it
     Outbox(OutboxArgs),
-    /// Print the last finished run of each title as OpenMetrics text, for monitoring systems
-    Metrics,
+    /// Print the last finished run of each title as OpenMetrics text, or push it to a collector
+    Metrics(PushArgs),
     /// Remove runs
     Rm(RemoveArgs),
 }
@@ -178,6 +178,27 @@ pub struct OutboxArgs {
     /// How the index is reached.
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+/// The flags of `results metrics`.
+#[derive(Args, Debug)]
+#[command(before_help = "Examples:
+  linerate results metrics                                    as OpenMetrics text
+  linerate results metrics --otlp http://collector:4318       push it by OTLP over HTTP, once
+  linerate results metrics last --otlp https://collector:4318/v1/metrics --ca ca.pem")]
+pub struct PushArgs {
+    /// The runs to push [default: the last finished run of each title]
+    #[arg(value_name = "RUN", requires = "otlp")]
+    pub runs: Vec<String>,
+    /// Push to this collector of OpenTelemetry; the path is /v1/metrics where URL has none
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+    /// Trust the certificates of FILE (PEM) at the collector [default: the system's]
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    pub ca: Option<PathBuf>,
+    /// A file with `Basic USER:PASSWORD`, `Bearer TOKEN` or `ApiKey KEY` for the collector [default: LINERATE_OTLP_AUTH]
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    pub auth_file: Option<PathBuf>,
 }
 
 fn positive_number(text: &str) -> Result<f64, String> {

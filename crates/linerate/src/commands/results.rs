@@ -1,6 +1,7 @@
 //! `results`: what the store has.
 
 mod index;
+mod metrics;
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,6 @@ use linerate_measure::Run;
 use linerate_measure::run::exit;
 use linerate_results::breakout::Breakout;
 use linerate_results::compare::Mean;
-use linerate_results::exposition::Exposition;
 use linerate_results::plot::{Frame, Line, dots_across, render_svg, render_text};
 use linerate_results::query::{Answer, SeriesQuery};
 use linerate_results::read::{RunDetails, RunRow};
@@ -26,7 +26,6 @@ use crate::output::{
     columns_of, csv_head, csv_rows, narrate, render_details, render_difference, render_document,
     render_json, render_run_list,
 };
-use crate::start_time::utc_now_ns;
 use crate::store;
 
 /// Points in time of an SVG picture.
@@ -55,7 +54,7 @@ pub(super) fn perform(args: &ResultsArgs, cancel: &Cancel) -> Result<u8, Failure
         },
         ResultsCommand::Merge(merge) => take_in(path, merge, cancel)?,
         ResultsCommand::Outbox(outbox) => return index::outbox(&path, outbox, cancel),
-        ResultsCommand::Metrics => print_metrics(&path)?,
+        ResultsCommand::Metrics(metrics) => return metrics::perform(&path, metrics, cancel),
         ResultsCommand::Rm(remove) => remove_runs(&path, remove)?,
     }
     Ok(exit::VALID)
@@ -90,15 +89,6 @@ fn print_list(path: &Path, args: &ListArgs) -> Result<(), Failure> {
     print(&match args.json {
         true => format!("{}\n", render_json(&runs)),
         false => render_run_list(&runs, columns_of(&stdout())),
-    })
-}
-
-fn print_metrics(path: &Path) -> Result<(), Failure> {
-    let (mut exposition, now_ms) = (Exposition::new(), utc_now_ns() / 1_000_000);
-    // Nothing kept yet is no failure.
-    print(&match path.exists() {
-        true => exposition.render(&Store::open_to_read(path)?, now_ms)?,
-        false => exposition.render_known(now_ms),
     })
 }
 

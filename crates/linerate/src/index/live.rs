@@ -11,7 +11,8 @@ use linerate_results::export::CdmVersion;
 use linerate_results::export::client::{Index, IndexError};
 use linerate_results::export::outbox::{count, deliver};
 
-use super::{Http, Target};
+use super::Target;
+use crate::http_client::Http;
 use crate::output::narrate;
 
 /// The thread looks so often for parts of the run, unless it is told of one.

@@ -58,31 +58,35 @@ impl Server {
     }
 }
 
-fn answer(mut stream: &TcpStream, seen: &Mutex<Seen>) -> Option<()> {
+/// Reads a request of HTTP: its head without the empty line, and its body. `None`: the client has gone.
+pub(crate) fn read_request(stream: &TcpStream) -> Option<(String, String)> {
     let mut reader = BufReader::new(stream);
-    let (mut head, mut length) = (String::new(), 0);
+    let mut head = String::new();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         if line.trim().is_empty() {
             break;
         }
-        if let Some((name, value)) = line.split_once(": ") {
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = value.trim().parse().ok()?,
-                "authorization" => {
-                    seen.lock().unwrap().credentials.push(value.trim().to_owned());
-                }
-                _ => {}
-            }
-        }
         head += &line;
     }
+    let length = header(&head, "content-length").map_or(Some(0), |length| length.parse().ok())?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    let body = String::from_utf8(body).ok()?;
+    Some((head, String::from_utf8(body).ok()?))
+}
+
+/// The value of a header.
+pub(crate) fn header<'a>(head: &'a str, wanted: &str) -> Option<&'a str> {
+    let mut pairs = head.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+}
+
+fn answer(mut stream: &TcpStream, seen: &Mutex<Seen>) -> Option<()> {
+    let (head, body) = read_request(stream)?;
     let path = head.split(' ').nth(1)?.to_owned();
     let mut seen = seen.lock().unwrap();
+    seen.credentials.extend(header(&head, "authorization").map(str::to_owned));
     let (status, reply) = match path.as_str() {
         _ if seen.is_closed => ("403 Forbidden", json!({ "error": { "reason": "closed" } })),
         "/" => ("200 OK", json!({ "version": { "number": "2.19.1" } })),
@@ -114,7 +118,7 @@ fn keep(seen: &mut Seen, body: &str) -> Value {
 }
 
 #[track_caller]
-fn assert_ended(ended: &Ended, exit_code: i32, said: &[&str]) {
+pub(crate) fn assert_ended(ended: &Ended, exit_code: i32, said: &[&str]) {
     let all = format!("{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.exit_code, exit_code, "{all}");
     for said in said {

@@ -10,6 +10,7 @@ mod help;
 mod index;
 mod matrix;
 mod matrix_resume;
+mod otlp;
 mod output_file;
 mod report;
 mod results;

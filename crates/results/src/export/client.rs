@@ -1,5 +1,5 @@
 //! Writing documents to a server of OpenSearch or Elasticsearch, and reading them: what is asked, and what its answers
-//! mean. How a request gets there is the business of an [`Exchange`].
+//! mean.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,18 +9,13 @@ use serde_json::{Value, json};
 use super::document::Document;
 use super::mapping::{creation, missing};
 use super::{CdmVersion, DocumentKind};
+use crate::exchange::{Exchange, GivenUp, Reply, Request, send_patiently, wait};
 
 /// Documents of one request.
 const MOST_DOCUMENTS: usize = 4000;
 
 /// Bytes of one request, a document more or less.
 const MOST_BYTES: usize = 4 << 20;
-
-/// The pause after the first failure. Each later one is twice as long, up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-
-/// The longest pause.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Refused documents that are named.
 const MOST_REFUSALS: usize = 100;
@@ -36,40 +31,6 @@ const MOST_FOUND: usize = 1_000_000;
 
 /// The answers to one question whose documents are kept may have so many bytes together.
 const MOST_FOUND_BYTES: usize = 256 << 20;
-
-/// A request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request<'a> {
-    /// `GET`, `PUT` or `POST`.
-    pub method: &'a str,
-    /// Path and query, such as `/_bulk`.
-    pub path: &'a str,
-    /// JSON, or lines of JSON; empty: none.
-    pub body: &'a str,
-}
-
-/// An answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
-    /// The HTTP status.
-    pub status: u16,
-    /// How long the server asks to wait.
-    pub retry_after: Option<Duration>,
-    /// The content.
-    pub body: String,
-}
-
-/// Carries requests to one server.
-pub trait Exchange {
-    /// Sends a request and awaits its answer, whatever its status.
-    ///
-    /// # Errors
-    /// Where none came: a sentence.
-    fn send(&mut self, request: &Request<'_>) -> Result<Reply, String>;
-
-    /// Waits so long or somewhat longer. False: nothing more is wanted.
-    fn pause(&mut self, time: Duration) -> bool;
-}
 
 /// Why documents could not be written or read: a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +69,15 @@ impl IndexError {
     /// Whether whatever else is written now would fail in the same way.
     pub(super) fn is_for_all(&self) -> bool {
         matches!(self, Self::Away(_) | Self::Denied(_) | Self::Interrupted)
+    }
+}
+
+impl From<GivenUp> for IndexError {
+    fn from(given_up: GivenUp) -> Self {
+        match given_up {
+            GivenUp::Away(why) => Self::Away(why),
+            GivenUp::Interrupted => Self::Interrupted,
+        }
     }
 }
 
@@ -295,7 +265,7 @@ impl<E: Exchange> Index<E> {
     fn split(&mut self, mut batch: Vec<Document>, reply: &Reply, batches: &mut Vec<Vec<Document>>) {
         if let [only] = &batch[..] {
             let only = only.clone();
-            return self.note_refusal(&only, &said(reply));
+            return self.note_refusal(&only, &reply.reason());
         }
         let second = batch.split_off(batch.len() / 2);
         batches.extend([second, batch]);
@@ -540,16 +510,8 @@ impl<E: Exchange> Index<E> {
         path: &str,
         body: &str,
     ) -> Result<Reply, IndexError> {
-        let mut failures = 0;
-        loop {
-            let (why, pause) = match self.exchange.send(&Request { method, path, body }) {
-                Ok(reply) if !may_pass(reply.status) => return Ok(reply),
-                Ok(reply) => (said(&reply), reply.retry_after),
-                Err(why) => (why, None),
-            };
-            failures += 1;
-            self.wait(failures, pause, &why)?;
-        }
+        let request = Request { method, path, body };
+        Ok(send_patiently(&mut self.exchange, &request, self.tries, may_pass)?)
     }
 
     fn wait(
@@ -558,15 +520,7 @@ impl<E: Exchange> Index<E> {
         asked: Option<Duration>,
         why: &str,
     ) -> Result<(), IndexError> {
-        if failures >= self.tries {
-            return Err(IndexError::Away(why.to_owned()));
-        }
-        let usual = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(6));
-        let pause = asked.map_or(usual, |asked| asked.max(usual)).min(LONGEST_PAUSE);
-        match self.exchange.pause(pause) {
-            true => Ok(()),
-            false => Err(IndexError::Interrupted),
-        }
+        Ok(wait(&mut self.exchange, failures, self.tries, asked, why)?)
     }
 }
 
@@ -602,22 +556,10 @@ fn parse(reply: &Reply) -> Result<Value, IndexError> {
 }
 
 fn refusal(what: &str, reply: &Reply) -> IndexError {
-    let why = format!("{what}: {}", said(reply));
+    let why = format!("{what}: {}", reply.reason());
     match reply.status {
         401 => IndexError::Denied(why + "; give a credential, as docs/opensearch.md says"),
         403 => IndexError::Denied(why + "; the credential has not the permission"),
         _ => IndexError::Refused(why),
-    }
-}
-
-/// The server's own reason.
-fn said(reply: &Reply) -> String {
-    let answer: Value = serde_json::from_str(&reply.body).unwrap_or_default();
-    let reason = answer["error"]["reason"].as_str().or(answer["error"].as_str());
-    let text = reason.or(reply.body.lines().next()).unwrap_or_default().trim();
-    let text: String = text.chars().take(300).collect();
-    match text.is_empty() {
-        true => format!("HTTP status {}", reply.status),
-        false => format!("HTTP status {}, {text}", reply.status),
     }
 }

@@ -6,9 +6,10 @@ use linerate_measure::window::{Span, Timeline};
 use rusqlite::params;
 use serde_json::Value;
 
-use super::client::{Exchange, IDS, Index, IndexError};
+use super::client::{IDS, Index, IndexError};
 use super::mapping::NUMBER_NAME;
 use super::{CdmVersion, DocumentKind};
+use crate::exchange::Exchange;
 use crate::insert::{insert_all_series, insert_run};
 use crate::model::{NewCell, NewIteration, NewParam, NewRun, NewSeries, Origin};
 use crate::store::{RunId, Store};

@@ -10,10 +10,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use super::cells::{documents_of_run, each_document_of_cell, iteration_of_cell, settled_cells};
-use super::client::{Exchange, Index, IndexError};
+use super::client::{Index, IndexError};
 use super::document::{Form, is_own};
 use super::{CdmVersion, DocumentKind};
 use crate::StoreError;
+use crate::exchange::Exchange;
 use crate::store::{RunId, Store};
 
 /// The position that stands for the run itself.

@@ -11,12 +11,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::client::{Index, IndexError, Reply};
+use super::client::{Index, IndexError};
 use super::document::{Document, Form, Maker, thinned};
 use super::indexed::{Points, Wanted, only_run, read_runs};
 use super::mapping::{NAMES, creation, mapping, missing};
 use super::outbox::{deliver, parts, retry_refused, write_run};
 use super::{CdmVersion, DocumentKind};
+use crate::exchange::Reply;
 use crate::points::SeriesPoints;
 use crate::query::SeriesQuery;
 use crate::read::RunDetails;

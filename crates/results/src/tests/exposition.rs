@@ -8,7 +8,7 @@ use crate::*;
 use super::{T0, cell, new_run};
 
 /// Puts a run of four cells, of which some are done, into a store.
-fn put(writer: &Writer, title: &str, ended_ms: i64, verdicts: [&str; 2]) {
+pub(super) fn put(writer: &Writer, title: &str, ended_ms: i64, verdicts: [&str; 2]) {
     let new = NewRun { title: title.into(), began_ms: ended_ms - 1000, ..new_run(4) };
     let (run, _) = writer.begin_run(new).unwrap();
     for (position, values) in [(0, [1.0, 2.0, 3.0, 4.0]), (2, [3.0; 4])] {

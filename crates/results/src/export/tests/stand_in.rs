@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::client::{Exchange, Reply, Request};
+use crate::exchange::{Exchange, Reply, Request};
 
 /// What a request comes to, by its body; `None`: it is done as usual.
 pub(super) type Failure = fn(&str) -> Option<Result<Reply, String>>;

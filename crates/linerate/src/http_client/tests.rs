@@ -6,11 +6,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use linerate_engine::event::Cancel;
-use linerate_results::export::client::{Exchange, Request};
+use linerate_results::exchange::{Exchange, Request};
 
-use super::http::authorization;
-use super::{Http, Target, checked};
+use super::client::authorization;
+use super::{Http, Remote, Service, checked};
 use crate::args::ServerArgs;
+
+const SERVICE: Service = Service { variable: "NO_SUCH_VARIABLE", example: "https://h:1" };
 
 /// Answers connections one after the other, each with one of these texts; an empty one is cut. What was asked comes out.
 fn serve(answers: Vec<&'static str>) -> (SocketAddr, Receiver<String>) {
@@ -49,7 +51,7 @@ fn read_request(stream: &TcpStream) -> String {
 }
 
 fn http(url: &str, authorization: Option<&str>) -> Http {
-    let target = Target {
+    let target = Remote {
         url: url.to_owned(),
         authorization: authorization.map(str::to_owned),
         authorities: Vec::new(),
@@ -85,7 +87,7 @@ fn a_pause_ends_where_nothing_is_wanted() {
     let cancel = Cancel::default();
     cancel.request();
     let target =
-        Target { url: "http://h".to_owned(), authorization: None, authorities: Vec::new() };
+        Remote { url: "http://h".to_owned(), authorization: None, authorities: Vec::new() };
     let mut http = Http::new(&target, &cancel).unwrap();
     assert!(!http.pause(std::time::Duration::from_secs(3600)));
 }
@@ -95,7 +97,7 @@ fn a_request_ends_where_nothing_is_wanted() {
     let cancel = Cancel::default();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let target = Target { url, authorization: None, authorities: Vec::new() };
+    let target = Remote { url, authorization: None, authorities: Vec::new() };
     let mut http = Http::new(&target, &cancel).unwrap();
     let (ended, end) = channel::<()>();
     let interrupt = cancel.clone();
@@ -130,7 +132,7 @@ fn credentials_become_headers() {
 
 #[test]
 fn addresses_are_checked() {
-    let address = |url| checked("--index", url);
+    let address = |url| checked(&SERVICE, "--index", url);
     assert_eq!(address("http://h:9200/").unwrap(), "http://h:9200");
     assert_eq!(address("https://h/search").unwrap(), "https://h/search");
     for credential in [
@@ -153,16 +155,16 @@ fn files_that_are_missing_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let none = directory.path().join("none");
     let server = ServerArgs { ca: Some(none.clone()), auth_file: None };
-    let why = Target::new("--index", "https://h", &server).unwrap_err();
+    let why = Remote::new(&SERVICE, "--index", "https://h", &server).unwrap_err();
     assert!(why.contains("--ca") && why.contains("none"), "{why}");
-    let why = Target::new("--index", "http://h", &server).unwrap_err();
+    let why = Remote::new(&SERVICE, "--index", "http://h", &server).unwrap_err();
     assert!(why.contains("--ca needs an address of https"), "{why}");
     let server = ServerArgs { ca: None, auth_file: Some(none) };
-    let why = Target::new("--index", "http://h", &server).unwrap_err();
+    let why = Remote::new(&SERVICE, "--index", "http://h", &server).unwrap_err();
     assert!(why.contains("--auth-file"), "{why}");
     let empty = directory.path().join("empty");
     std::fs::write(&empty, "no certificate").unwrap();
     let server = ServerArgs { ca: Some(empty), auth_file: None };
-    let why = Target::new("--index", "https://h", &server).unwrap_err();
+    let why = Remote::new(&SERVICE, "--index", "https://h", &server).unwrap_err();
     assert!(why.contains("no certificate in PEM"), "{why}");
 }

@@ -1,4 +1,4 @@
-//! HTTP to an index, with TLS and a credential.
+//! HTTP to a server, with TLS and a credential.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use linerate_engine::event::Cancel;
-use linerate_results::export::client::{Exchange, Reply, Request};
+use linerate_results::exchange::{Exchange, Reply, Request};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use ureq::Agent;
 use ureq::http;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use super::Target;
+use super::Remote;
 
 /// An answer may take so long: a server may delete millions of documents before it answers.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -81,7 +81,7 @@ pub(super) fn authorization(line: &str) -> Result<String, String> {
     }
 }
 
-/// The way to an index.
+/// The way to a server.
 pub(crate) struct Http {
     agent: Agent,
     url: String,
@@ -96,12 +96,12 @@ impl std::fmt::Debug for Http {
 }
 
 impl Http {
-    /// The way to this index. `cancel` ends its pauses and requests.
+    /// The way to this server. `cancel` ends its pauses and requests.
     ///
     /// # Errors
     /// Where a certificate can't be used.
-    pub(super) fn new(target: &Target, cancel: &Cancel) -> Result<Self, String> {
-        let roots = certificates(&target.authorities)?;
+    pub(super) fn new(remote: &Remote, cancel: &Cancel) -> Result<Self, String> {
+        let roots = certificates(&remote.authorities)?;
         let roots = roots.iter().map(|der| Certificate::from_der(der.as_ref()).to_owned());
         let tls = TlsConfig::builder()
             .unversioned_rustls_crypto_provider(Arc::new(
@@ -120,8 +120,8 @@ impl Http {
             .build();
         Ok(Self {
             agent: Agent::new_with_config(config),
-            url: target.url.clone(),
-            authorization: target.authorization.clone(),
+            url: remote.url.clone(),
+            authorization: remote.authorization.clone(),
             cancel: cancel.clone(),
         })
     }
