@@ -1,6 +1,8 @@
 //! Writing documents to a server of OpenSearch or Elasticsearch, and reading them: what is asked, and what its answers
 //! mean. How a request gets there is the business of an [`Exchange`].
 
+mod answer;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 use super::document::Document;
 use super::mapping::{creation, missing};
 use super::{CdmVersion, DocumentKind};
+use answer::{may_pass, parse, reason_of, refusal, said, whole};
 
 /// Documents of one request.
 const MOST_DOCUMENTS: usize = 4000;
@@ -567,57 +570,5 @@ impl<E: Exchange> Index<E> {
             true => Ok(()),
             false => Err(IndexError::Interrupted),
         }
-    }
-}
-
-/// Whether the same request may succeed later.
-fn may_pass(status: u16) -> bool {
-    matches!(status, 429 | 500..=599)
-}
-
-/// Refuses the answer to a search in which some of the documents may be missing.
-fn whole(answer: &Value) -> Result<(), IndexError> {
-    let shards = &answer["_shards"];
-    let failed = shards["failed"].as_u64().unwrap_or(0);
-    match (failed, answer["timed_out"] == true) {
-        (0, false) => Ok(()),
-        (0, true) => Err(IndexError::Away("its search took too long and is not whole".to_owned())),
-        (failed, _) => {
-            let why = reason_of(&shards["failures"][0], "reason").unwrap_or_default();
-            let text = format!("{failed} of its shards did not answer a search: {why}");
-            Err(IndexError::Away(text.trim_end_matches([':', ' ']).to_owned()))
-        }
-    }
-}
-
-/// The reason within this field of a failure.
-fn reason_of(failure: &Value, field: &str) -> Option<String> {
-    let reason = failure[field]["reason"].as_str()?;
-    Some(reason.chars().take(300).collect())
-}
-
-fn parse(reply: &Reply) -> Result<Value, IndexError> {
-    serde_json::from_str(&reply.body)
-        .map_err(|error| IndexError::Strange(format!("its answer is no JSON: {error}")))
-}
-
-fn refusal(what: &str, reply: &Reply) -> IndexError {
-    let why = format!("{what}: {}", said(reply));
-    match reply.status {
-        401 => IndexError::Denied(why + "; give a credential, as docs/opensearch.md says"),
-        403 => IndexError::Denied(why + "; the credential has not the permission"),
-        _ => IndexError::Refused(why),
-    }
-}
-
-/// The server's own reason.
-fn said(reply: &Reply) -> String {
-    let answer: Value = serde_json::from_str(&reply.body).unwrap_or_default();
-    let reason = answer["error"]["reason"].as_str().or(answer["error"].as_str());
-    let text = reason.or(reply.body.lines().next()).unwrap_or_default().trim();
-    let text: String = text.chars().take(300).collect();
-    match text.is_empty() {
-        true => format!("HTTP status {}", reply.status),
-        false => format!("HTTP status {}, {text}", reply.status),
     }
 }
