@@ -58,6 +58,9 @@ const MOST_STEPS: usize = 150;
 /// From so many points on a column has its least and greatest value.
 const MOST_POINTS: usize = 2000;
 
+/// Columns of a small picture. From more values on a column has its least and greatest value.
+const SPARK_COLUMNS: usize = 250;
+
 const COLOURS: [&str; 4] = ["c0", "c1", "c2", "c3"];
 
 impl Look {
@@ -297,19 +300,22 @@ pub(crate) fn render_dots(
 }
 
 /// A small picture of values at equal distances, without labels. `high` is the scale that it shares with others.
+/// A column of several values has a stroke from its least to its greatest one.
 pub(crate) fn render_spark(values: &[Option<f64>], high: f64, title: &'static str) -> Html {
     let mut html = Html::new();
     open_field(&mut html, title);
     html.markup("<g class=\"c0\">");
-    let count = values.len().max(1) as f64;
+    let in_column = values.len().div_ceil(SPARK_COLUMNS).max(1);
+    let width = in_column as f64 / values.len().max(1) as f64 * COLUMNS;
     let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
     let mut corners = Vec::new();
-    for (place, value) in values.iter().enumerate() {
-        let x = place as f64 / count * COLUMNS;
-        match value {
-            Some(value) => {
-                let y = 100.0 - (value / high).clamp(0.0, 1.0) * 100.0;
-                corners.extend([(x, y), (x + COLUMNS / count, y)]);
+    let y = |value: f64| 100.0 - (value / high).clamp(0.0, 1.0) * 100.0;
+    for (place, column) in values.chunks(in_column).enumerate() {
+        let x = place as f64 * width;
+        let known = || column.iter().copied().flatten();
+        match known().reduce(f64::min).zip(known().reduce(f64::max)) {
+            Some((least, greatest)) => {
+                corners.extend([(x, y(least)), ((x + width).min(COLUMNS), y(greatest))]);
             }
             None => {
                 push_polyline(&mut html, &corners);
@@ -361,6 +367,20 @@ mod tests {
         let html = render_line(&time, &line(&values, Look::Solid), 10.0).into_string();
         assert!(html.len() < 20_000, "{}", html.len());
         assert!(html.contains(" 543,0 543,50 ") && html.contains(" 765,50 765,100 "), "{html}");
+    }
+
+    #[test]
+    fn a_small_picture_of_many_values_keeps_its_extremes_and_gaps() {
+        let few = render_spark(&[Some(1.0), None, Some(2.0), Some(4.0)], 4.0, "x").into_string();
+        assert!(few.contains("\"0,75 250,75\"") && few.contains("\"500,50 750,50 750,0 1000,0\""));
+        let mut values = vec![Some(5.0); 100_000];
+        values[54_321] = Some(10.0);
+        values[76_543] = Some(0.0);
+        values[20_000..30_000].fill(None);
+        let html = render_spark(&values, 10.0, "x").into_string();
+        assert!(html.len() < 8_000, "{}", html.len());
+        assert_eq!(html.matches("<polyline").count(), 2, "{html}");
+        assert!(html.contains(" 540,50 544,0 ") && html.contains(" 764,100 768,50 "), "{html}");
     }
 
     #[test]

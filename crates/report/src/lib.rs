@@ -31,6 +31,6 @@ pub use comparison::{ComparisonText, render_comparison};
 pub use embedded::{ExtractError, LONGEST_DOCUMENT, extract};
 pub use html::Html;
 pub use list::{ListedRun, render_list};
-pub use matrix::{Mark, MatrixPage, MatrixRow, render_matrix};
+pub use matrix::{MOST_POINTS, Mark, MatrixPage, MatrixRow, render_matrix};
 pub use page::{Page, SCRIPT, Source};
 pub use run::{RunText, render_run, render_runs};

@@ -1,10 +1,15 @@
 //! The page of a matrix: a row for each point, with its value, verdict and course.
 
+use std::collections::BTreeMap;
+
 use linerate_measure::comparison::median;
 
 use crate::chart::render_spark;
 use crate::html::{Html, facts};
 use crate::page::Page;
+
+/// The most points that a page shows.
+pub const MOST_POINTS: usize = 2000;
 
 /// How something stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,13 +87,19 @@ pub fn render_matrix(matrix: &MatrixPage) -> Page {
     body.markup(
         "<th>metric</th><th>mean</th><th>over time</th><th>status</th></tr></thead><tbody>\n",
     );
-    for row in &matrix.rows {
-        let alike = || matrix.rows.iter().filter(|other| other.metric == row.metric);
-        let values: Vec<f64> = alike().filter_map(|other| other.value).collect();
-        let courses = alike().flat_map(|other| other.course.iter().copied().flatten());
-        body.html(&render_row(row, median(&values), courses.fold(0.0, f64::max)));
+    let scales = scales_of(&matrix.rows);
+    for row in matrix.rows.iter().take(MOST_POINTS) {
+        let (median, high) = scales.get(row.metric.as_str()).copied().unwrap_or_default();
+        body.html(&render_row(row, median, high));
     }
     body.markup("</tbody></table></div>\n");
+    if matrix.rows.len() > MOST_POINTS {
+        let left_out = format!(
+            "The first {MOST_POINTS} of {} points are shown; the document has all of them.",
+            matrix.rows.len()
+        );
+        body.markup("<p class=\"soft\">").text(&left_out).markup("</p>\n");
+    }
     if !matrix.notes.is_empty() {
         body.markup("<h2>Notes</h2>\n<ul class=\"notes\">");
         for note in &matrix.notes {
@@ -104,6 +115,17 @@ pub fn render_matrix(matrix: &MatrixPage) -> Page {
         body.markup("</pre>\n");
     }
     Page { title: matrix.title.clone(), body, live: None }
+}
+
+/// Of each metric the median of its points' values, and the greatest value over time.
+fn scales_of(rows: &[MatrixRow]) -> BTreeMap<&str, (Option<f64>, f64)> {
+    let mut values: BTreeMap<&str, (Vec<f64>, f64)> = BTreeMap::new();
+    for row in rows {
+        let (of_metric, high) = values.entry(&row.metric).or_default();
+        of_metric.extend(row.value);
+        *high = row.course.iter().copied().flatten().fold(*high, f64::max);
+    }
+    values.into_iter().map(|(metric, (values, high))| (metric, (median(&values), high))).collect()
 }
 
 fn render_row(row: &MatrixRow, median: Option<f64>, high: f64) -> Html {
@@ -166,5 +188,39 @@ mod tests {
             assert_eq!(heat(&row(value, more), Some(100.0)), class, "{value}");
         }
         assert_eq!(heat(&row(1.0, Some(true)), None), "");
+    }
+
+    #[test]
+    fn each_metric_has_its_own_scale() {
+        let row = |metric: &str, value: Option<f64>, high: f64| MatrixRow {
+            metric: metric.to_owned(),
+            value,
+            course: vec![None, Some(high)],
+            ..MatrixRow::default()
+        };
+        let rows = [
+            row("a", Some(1.0), 5.0),
+            row("b", None, 9.0),
+            row("a", Some(3.0), 4.0),
+            row("a", Some(2.0), 0.0),
+        ];
+        let scales = scales_of(&rows);
+        assert_eq!(scales["a"], (Some(2.0), 5.0));
+        assert_eq!(scales["b"], (None, 9.0));
+    }
+
+    #[test]
+    fn a_page_has_so_many_points_and_tells_of_more() {
+        let page = |count: usize| {
+            let rows = vec![MatrixRow::default(); count];
+            let matrix = MatrixPage { rows, ..MatrixPage::default() };
+            render_matrix(&matrix).body.into_string()
+        };
+        let whole = page(MOST_POINTS);
+        assert_eq!(whole.matches("<tr><td>").count(), MOST_POINTS);
+        assert!(!whole.contains("are shown"));
+        let cut = page(MOST_POINTS + 1);
+        assert_eq!(cut.matches("<tr><td>").count(), MOST_POINTS);
+        assert!(cut.contains("The first 2000 of 2001 points are shown"));
     }
 }

@@ -431,6 +431,15 @@ fn a_page_asks_nobody_and_is_short() {
     assert_eq!(page.matches("</style").count(), 1);
 }
 
+/// A page of 64 flows and an hour of samples of a second is short, apart from its document.
+#[test]
+fn flows_of_a_long_run_keep_their_budget() {
+    let run = run_of(64, 3600);
+    let page = page_of(&run);
+    assert_eq!(page.matches("<span>flow ").count(), 64);
+    assert!(page.len() <= 1_000_000, "{} bytes", page.len());
+}
+
 /// Pages keep their budgets: 150 kB for 64 flows and 10 s, 1 MB for an hour of samples of a second.
 #[test]
 fn pages_with_their_documents_keep_their_budgets() {

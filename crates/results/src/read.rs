@@ -50,6 +50,9 @@ pub struct RunRow {
     pub version: String,
     /// Cells that are done.
     pub done: u32,
+    /// Cells that are done or failed.
+    #[serde(skip)]
+    pub over: u32,
     /// Cells.
     pub cells: u32,
 }
@@ -140,7 +143,9 @@ pub struct DocumentRow {
 const RUN_ROW: &str = "SELECT id, uuid, title, status, partial, began_ms, ended_ms, origin, harness, benchmarks, \
      version, (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id), \
      (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id \
-      AND s.status = 'done') FROM run ";
+      AND s.status = 'done'), \
+     (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id \
+      AND s.status IN ('done', 'failed')) FROM run ";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
     Ok(RunRow {
@@ -157,6 +162,7 @@ fn run_row(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
         version: row.get(10)?,
         cells: row.get(11)?,
         done: row.get(12)?,
+        over: row.get(13)?,
     })
 }
 

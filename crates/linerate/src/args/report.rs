@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// The flags of `report`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(before_help = "Examples:
   linerate stream HOST --json --output run.json
   linerate report run.json --output run.html         a page with pictures, and with run.json in it

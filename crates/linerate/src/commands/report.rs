@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
-use linerate_measure::Run;
 use linerate_measure::comparison::Comparison;
+use linerate_measure::repeats::Repeats;
 use linerate_measure::run::exit;
-use linerate_report::{MatrixPage, Page, Source, extract, render_matrix};
+use linerate_measure::{Role, Run};
+use linerate_report::{MOST_POINTS, MatrixPage, Page, Source, extract, render_matrix};
 use linerate_results::query::SeriesQuery;
 use linerate_results::read::RunDetails;
 use linerate_results::{Store, StoreError};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::results::{run_json, split_metric, values_of};
@@ -22,8 +24,6 @@ use crate::store;
 
 /// The longest file. A document of 10,000 flows with samples is shorter.
 const TEXT_BYTES: u64 = 1 << 30;
-/// The most runs of one page.
-const MOST_RUNS: usize = 256;
 /// Windows of the small pictures of a matrix.
 const COURSE_WINDOWS: u32 = 60;
 
@@ -67,29 +67,52 @@ enum Shown {
 
 /// Writes a page, or a part of it.
 pub(super) fn write_page(args: &ReportArgs, cancel: &Cancel) -> Result<u8, Failure> {
-    let (source, flag) = (args.source.clone(), args.store.clone());
-    let found = await_file(cancel, move || find(&source, flag.as_deref()))?;
+    let asked = args.clone();
+    let text = await_file(cancel, move || text_of(&asked))?;
     let mut destination = open_destination(args.output.as_deref(), cancel)?;
-    let text = match args {
-        ReportArgs { extract: true, .. } => found.text,
-        ReportArgs { plan: true, .. } => plans_of(found)?,
-        _ => {
-            let file = args.output.as_deref().map(file_name);
-            let page = found.page(&file.unwrap_or_else(|| "PAGE.html".to_owned()));
-            page.render(Some(found.source()), &[])
-        }
-    };
     destination.put(&text)?;
     destination.commit().map_err(Failure::here)?;
     Ok(exit::VALID)
 }
 
-/// The document that a word means: a file where there is one, else a run of the store.
-fn find(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
-    if source == "-" || Path::new(source).exists() {
-        let (text, name) = read(Path::new(source), TEXT_BYTES).map_err(Failure::here)?;
-        return of_file(text, &name);
+/// What is to be written.
+fn text_of(args: &ReportArgs) -> Result<String, Failure> {
+    let found = match file_of(&args.source)? {
+        Some((text, name)) => {
+            let is_page = text.trim_start().starts_with('<');
+            let text = match is_page {
+                true => extract(&text).map_err(|why| Failure::usage(format!("{name} {why}")))?,
+                false => text,
+            };
+            // What a page has is given back whatever it is, such as a matrix.
+            if is_page && args.extract {
+                return Ok(text);
+            }
+            of_document(text, &name)?
+        }
+        None => of_kept(&args.source, args.store.as_deref())?,
+    };
+    match args {
+        ReportArgs { extract: true, .. } => Ok(found.text),
+        ReportArgs { plan: true, .. } => plans_of(found),
+        _ => {
+            let file = args.output.as_deref().map(file_name);
+            let page = found.page(&file.unwrap_or_else(|| "PAGE.html".to_owned()));
+            Ok(page.render(Some(found.source()), &[]))
+        }
     }
+}
+
+/// Text and name of the file that a word means; `None` where there is no such file.
+fn file_of(source: &str) -> Result<Option<(String, String)>, Failure> {
+    if source != "-" && !Path::new(source).exists() {
+        return Ok(None);
+    }
+    read(Path::new(source), TEXT_BYTES).map(Some).map_err(Failure::here)
+}
+
+/// The run of the store that a word means.
+fn of_kept(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
     let path = store::place(flag).map_err(Failure::here)?;
     if !path.exists() {
         return Err(Failure::usage(format!(
@@ -100,13 +123,8 @@ fn find(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
     of_store(&Store::open_to_read(&path)?, source).map_err(Failure::from)
 }
 
-/// The document of a file, which may be a page.
-fn of_file(text: String, name: &str) -> Result<Found, Failure> {
-    let is_page = text.trim_start().starts_with('<');
-    let text = match is_page {
-        true => extract(&text).map_err(|error| Failure::usage(format!("{name} {error}")))?,
-        false => text,
-    };
+/// The document of a file.
+fn of_document(text: String, name: &str) -> Result<Found, Failure> {
     let document = read_document(&text).ok_or_else(|| {
         Failure::usage(format!(
             "{name} holds no run and no comparison: give a file as `linerate stream --json` or \
@@ -118,29 +136,68 @@ fn of_file(text: String, name: &str) -> Result<Found, Failure> {
     Ok(Found { name, text, shown: Shown::Document(document) })
 }
 
-/// Reads a document; `None` where it is none, or has too many runs.
+/// Reads a document; `None` where it is none, or has no run.
 fn read_document(text: &str) -> Option<Document> {
-    let document = serde_json::from_str(text).ok()?;
+    let document = serde_json::from_str(text).ok().or_else(|| {
+        let repeats: Repeats = serde_json::from_str(text).ok()?;
+        Some(Document::Runs(repeats.documents))
+    })?;
     match &document {
-        Document::Runs(runs) if runs.is_empty() || runs.len() > MOST_RUNS => None,
+        Document::Runs(runs) if runs.is_empty() => None,
         _ => Some(document),
     }
 }
 
-/// The document of a run that was kept: its own where it has one cell, else what the store has of its matrix.
+/// Looks for the one document that has the whole of a cell. A cell keeps a document of each client, then of each server,
+/// and those of earlier attempts before.
+#[derive(Default)]
+struct WholeDocument {
+    attempt: u32,
+    documents: usize,
+    clients: usize,
+    text: Option<String>,
+}
+
+impl WholeDocument {
+    /// Takes the next document of the cell, of this attempt.
+    fn push(&mut self, attempt: u32, text: String) {
+        #[derive(Deserialize)]
+        struct Written {
+            written_by: Role,
+        }
+        if attempt > self.attempt {
+            *self = Self { attempt, ..Self::default() };
+        }
+        let written = serde_json::from_str::<Written>(&text);
+        let is_client = written.is_ok_and(|written| written.written_by == Role::Client);
+        self.documents += 1;
+        self.clients += usize::from(is_client);
+        if is_client || self.documents == 1 {
+            self.text = Some(text);
+        }
+    }
+
+    /// The document of the only client, or the only document; `None` where several have a part each.
+    fn into_text(self) -> Option<String> {
+        self.text.filter(|_| self.clients == 1 || self.documents == 1)
+    }
+}
+
+/// The document of a run that was kept: its own where it has one cell and one client, else what the store has of its
+/// matrix.
 pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
     let row = store.find(word)?;
     let name = format!("{}.json", row.run);
     let details = store.details(row.id)?;
     if row.cells == 1 {
-        let mut last = None;
+        let mut whole = WholeDocument::default();
         store.each_document(row.id, |document| {
             if document.kind == Run::SCHEMA {
-                last = Some(document.body);
+                whole.push(document.attempt, document.body);
             }
             Ok::<_, StoreError>(())
         })?;
-        if let Some(text) = last
+        if let Some(text) = whole.into_text()
             && let Some(document) = read_document(&text)
         {
             return Ok(Found { name, text, shown: Shown::Document(document) });
@@ -153,11 +210,12 @@ pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
     Ok(Found { name, text, shown: Shown::Matrix(Box::new(page)) })
 }
 
-/// The course of the first done sample of each iteration.
+/// The course of the first done sample of each iteration that a page shows.
 fn courses_of(store: &Store, details: &RunDetails) -> Result<Vec<Course>, StoreError> {
     let mut courses = Vec::new();
     for iteration in &details.iterations {
-        let period = iteration.samples.iter().find_map(|sample| sample.period.as_ref());
+        let mut samples = iteration.samples.iter().filter(|_| courses.len() < MOST_POINTS);
+        let period = samples.find_map(|sample| sample.period.as_ref());
         let (Some(period), Some((source, metric))) =
             (period, split_metric(&iteration.primary_metric))
         else {
@@ -238,5 +296,53 @@ impl PageFile {
         let Some((path, mut destination)) = self.asked else { return Ok(()) };
         destination.put(&render(&path))?;
         destination.commit().map_err(Failure::here)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_measure::repeats::{Asked, RepeatedRun};
+
+    use super::*;
+    use crate::output::run_of_nothing;
+
+    #[test]
+    fn runs_and_repeats_are_read_whatever_their_number() {
+        let runs = vec![run_of_nothing(); 300];
+        let asked = Asked { most_runs: runs.len(), precision: None };
+        let mut repeats = Repeats::of(&asked, runs.iter().map(RepeatedRun::of).collect());
+        assert!(read_document(&render_json(&repeats)).is_none(), "no document of a run");
+        repeats.documents = runs.clone();
+        for text in [render_json(&runs), render_json(&repeats)] {
+            let Some(Document::Runs(read)) = read_document(&text) else { panic!("{text}") };
+            assert_eq!(read, runs);
+        }
+        assert!(read_document("[]").is_none());
+    }
+
+    #[test]
+    fn the_document_of_a_cell_is_that_of_its_only_client() {
+        let text = |(_, role, name): &(u32, &str, &str)| {
+            format!("{{\"written_by\":\"{role}\",\"run_id\":\"{name}\"}}")
+        };
+        let (client, server) = ("client", "server");
+        for (documents, chosen) in [
+            (vec![], None),
+            (vec![(1, client, "a")], Some(0)),
+            (vec![(1, server, "a")], Some(0)),
+            (vec![(1, client, "a"), (1, server, "b")], Some(0)),
+            (vec![(1, server, "a"), (1, client, "b")], Some(1)),
+            (vec![(1, client, "a"), (1, server, "b"), (1, server, "c")], Some(0)),
+            (vec![(1, client, "a"), (1, client, "b")], None),
+            (vec![(1, client, "a"), (1, client, "b"), (1, server, "c"), (1, server, "d")], None),
+            (vec![(1, server, "a"), (1, server, "b")], None),
+            (vec![(1, client, "a"), (1, server, "b"), (2, client, "c"), (2, server, "d")], Some(2)),
+            (vec![(1, client, "a"), (2, client, "b"), (2, client, "c")], None),
+        ] {
+            let mut whole = WholeDocument::default();
+            documents.iter().for_each(|document| whole.push(document.0, text(document)));
+            let chosen = chosen.and_then(|place: usize| documents.get(place)).map(text);
+            assert_eq!(whole.into_text(), chosen, "{documents:?}");
+        }
     }
 }

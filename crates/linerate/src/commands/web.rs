@@ -150,7 +150,7 @@ impl StoreSite {
             let found = of_store(&store, name)?;
             StoredRuns::parse(found.source().text, side).map_err(|_| {
                 let other = "`linerate results diff` compares such runs";
-                Missing::Unknown(format!("the run {name} has several cells: {other}"))
+                Missing::Unknown(format!("the run {name} has several cells or clients: {other}"))
             })
         });
         let asked = Asked { commands: [a.to_owned(), b.to_owned()], conditions: Vec::new() };
@@ -178,9 +178,10 @@ fn is_this_machine(host: &str) -> bool {
 /// What changes with the runs.
 fn version_of(runs: &[RunRow]) -> String {
     let done: u64 = runs.iter().map(|run| u64::from(run.done)).sum();
+    let over: u64 = runs.iter().map(|run| u64::from(run.over)).sum();
     let ended = runs.iter().filter(|run| run.ended_ms.is_some()).count();
     let newest = runs.first().map_or("", |run| run.run.as_str());
-    format!("{}-{done}-{ended}-{newest}", runs.len())
+    format!("{}-{done}-{over}-{ended}-{newest}", runs.len())
 }
 
 /// The page of a run that goes on follows the store.

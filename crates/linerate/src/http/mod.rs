@@ -18,7 +18,7 @@ pub(crate) use request::{Request, TEXT, render_answer};
 
 /// Most clients at a time. The one that came first makes room for another.
 const MOST_CLIENTS: usize = 32;
-/// A client has so long for its request and for taking the answer.
+/// A client has so long for its request, and again for taking the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After a failure to accept, such as too many open files, there is a pause.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -39,7 +39,7 @@ pub(crate) trait Site: Send + 'static {
     /// The answer to a request to read.
     fn answer(&mut self, request: &Request) -> Answer;
 
-    /// What those that follow are told whenever it changes: a line of text.
+    /// What those that follow are told whenever it changes: a line of text, or an empty one where it isn't known.
     fn version(&mut self) -> String {
         String::new()
     }
@@ -129,6 +129,9 @@ fn serve(listener: &TcpListener, ended: &PipeReader, mut site: impl Site) {
         }
         // What has come is answered however late this thread is.
         clients.retain_mut(|client| client.advance(&mut site) && now < client.until);
+        // The time in which this thread could serve nobody is not the clients'.
+        let busy = now.elapsed();
+        clients.iter_mut().for_each(|client| client.until += busy);
     }
 }
 
@@ -228,7 +231,7 @@ impl Client {
         if answer.is_empty() {
             self.until = now + PATIENCE;
         }
-        if told != version && answer.len() < MOST_UNTOLD_BYTES {
+        if !version.is_empty() && told != version && answer.len() < MOST_UNTOLD_BYTES {
             version.clone_into(told);
             answer.extend(format!("data: {version}\n\n").into_bytes());
         }
@@ -265,7 +268,58 @@ impl Client {
                 }
                 Err(refusal) => render_refusal(refusal),
             });
+            // An answer may have taken long to make.
+            self.until = Instant::now() + PATIENCE;
             return true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    struct Greeting;
+
+    impl Site for Greeting {
+        fn answer(&mut self, request: &Request) -> Answer {
+            Answer::Whole(render_answer("200 OK", TEXT, "hello\n", request.head_only))
+        }
+    }
+
+    /// A client whose time is over, and its other end.
+    fn connected() -> (Client, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let until = Instant::now();
+        let request = Reading::default();
+        (Client { stream, until, request, answer: None, told: None }, other)
+    }
+
+    #[test]
+    fn those_that_follow_are_told_new_versions_and_no_empty_one() {
+        let (mut client, _other) = connected();
+        (client.told, client.answer) = (Some(String::new()), Some(Vec::new()));
+        for version in ["1", "", "1", "2"] {
+            client.tell(version, Instant::now());
+        }
+        assert_eq!(client.answer.as_deref(), Some(b"data: 1\n\ndata: 2\n\n".as_slice()));
+    }
+
+    #[test]
+    fn the_time_to_take_an_answer_begins_when_the_answer_is_made() {
+        let (mut client, mut other) = connected();
+        let before = client.until;
+        other.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        assert!(!client.advance(&mut Greeting), "the answer is sent as a whole");
+        assert!(client.until >= before + PATIENCE);
+        drop(client);
+        let mut answer = String::new();
+        other.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("hello\n"), "{answer}");
     }
 }

@@ -18,6 +18,9 @@ use super::json::render_json;
 use super::results::{render_mean, short_name, time};
 use super::text::{figures_of, latency_cells, name_of, render_title};
 
+/// The most runs that a page shows. Its document has all of them.
+const MOST_RUNS: usize = 256;
+
 /// A document that has a page.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -52,8 +55,13 @@ impl Document {
                 render_comparison(comparison, &comparison_text(comparison))
             }
             Self::Runs(runs) => {
-                let texts: Vec<_> = runs.iter().map(|run| (run, run_text(run, file))).collect();
-                render_runs(&format!("{} runs", runs.len()), &texts)
+                let shown = runs.iter().take(MOST_RUNS);
+                let texts: Vec<_> = shown.map(|run| (run, run_text(run, file))).collect();
+                let title = match runs.len() {
+                    all if all > MOST_RUNS => format!("The first {MOST_RUNS} of {all} runs"),
+                    all => format!("{all} runs"),
+                };
+                render_runs(&title, &texts)
             }
         }
     }
@@ -235,5 +243,34 @@ fn row_of(
         mark,
         status: format!("{verdict}{done} of {all} done"),
         course: course.values.clone(),
+    }
+}
+
+/// A run in which nothing was measured.
+#[cfg(test)]
+pub(crate) fn run_of_nothing() -> Run {
+    use linerate_measure::run::Draft;
+    use linerate_measure::{Direction, Outcome, Plan, Transport, Workload};
+
+    let workload = Workload::stream(Direction::Up, Transport::Tcp);
+    Draft::new("id".to_owned(), Plan::new("h", 1, workload)).into_run(Outcome::Complete, 0, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_shows_so_many_runs_and_tells_of_more() {
+        for (count, title) in [(MOST_RUNS, "256 runs"), (300, "The first 256 of 300 runs")] {
+            let runs = vec![run_of_nothing(); count];
+            let page = Document::Runs(runs.clone()).page("x.html");
+            assert_eq!(page.title, title);
+            let own = page.body.into_string().matches("--plan").count();
+            assert_eq!(own, MOST_RUNS);
+            let html = render_page(runs.clone(), Path::new("x.html"));
+            let document = linerate_report::extract(&html).unwrap();
+            assert_eq!(serde_json::from_str::<Vec<Run>>(&document).unwrap(), runs);
+        }
     }
 }

@@ -302,6 +302,7 @@ fn values_that_no_command_takes_are_refused_before_anything_runs() {
             "workload = \"rr\"\nthresholds = [\"goodput_bps > 1\"]",
             "rr with these parameters has no goodput_bps",
         ),
+        ("workload = \"stream\"\nreport = \"x.html\"", "cells[0].report is no parameter of stream"),
         ("workload = \"netperf\"\nzz = 1", "cells[0].zz is no parameter of netperf"),
         ("workload = \"iperf3\"\ntime = -1", "iperf3 refuses"),
         ("workload = \"hunt\"", "cells[0].workload is hunt: write [[hunt]]"),

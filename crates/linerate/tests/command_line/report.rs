@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::results::keep_matrix;
 use super::{Ended, run_in};
 
 /// A run document as the program prints it: a client that finds no server.
@@ -75,6 +76,23 @@ fn a_measuring_command_and_a_dialect_write_the_page_themselves() {
     assert_eq!(output.status.code(), Some(1));
     let html = fs::read_to_string(&page).unwrap();
     assert!(html.contains("iperf3 -c 127.255.255.254 -p 9"), "{html}");
+}
+
+#[test]
+fn the_program_reads_its_own_pages_and_repeats() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let (kept, page, repeats) = (at("kept.db"), at("matrix.html"), at("repeats.json"));
+    keep_matrix(Path::new(&kept));
+    let words = format!("report 0a1b2c3d --store {kept}");
+    succeed(home.path(), &format!("{words} --output {page}"));
+    let document = succeed(home.path(), &format!("{words} --extract")).stdout;
+    assert_eq!(succeed(home.path(), &format!("report {page} --extract")).stdout, document);
+
+    let words = format!("stream 127.255.255.254 --port 9 --repeat 2 --json --output {repeats}");
+    assert_eq!(run_in(home.path(), &words).exit_code, 3);
+    let page = succeed(home.path(), &format!("report {repeats}")).stdout;
+    assert!(page.contains("linerate report PAGE.html --plan"), "{page}");
 }
 
 #[test]

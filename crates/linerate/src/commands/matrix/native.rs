@@ -25,12 +25,13 @@ pub(super) enum Native {
 }
 
 /// Flags that the matrix itself gives, or that change where a result goes.
-const OF_MATRIX: [&str; 22] = [
+const OF_MATRIX: [&str; 23] = [
     "port",
     "json",
     "ndjson",
     "csv",
     "output",
+    "report",
     "quiet",
     "verbose",
     "dry-run",
@@ -285,4 +286,19 @@ fn expected_ns(workload: &Workload) -> u64 {
         _ => GUESS_NS,
     };
     load_ns.saturating_add(workload.omit_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_parameter_of_a_cell_says_where_a_result_goes() {
+        for native in Native::MEASURING.into_iter().chain([Native::Hunt]) {
+            let names = native.parameters();
+            for name in ["json", "output", "report", "store"] {
+                assert!(!names.iter().any(|known| known == name), "{}: {name}", native.name());
+            }
+        }
+    }
 }
