@@ -50,9 +50,6 @@ pub struct RunRow {
     pub version: String,
     /// Cells that are done.
     pub done: u32,
-    /// Cells that are done or failed.
-    #[serde(skip)]
-    pub over: u32,
     /// Cells.
     pub cells: u32,
 }
@@ -143,9 +140,7 @@ pub struct DocumentRow {
 const RUN_ROW: &str = "SELECT id, uuid, title, status, partial, began_ms, ended_ms, origin, harness, benchmarks, \
      version, (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id), \
      (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id \
-      AND s.status = 'done'), \
-     (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id \
-      AND s.status IN ('done', 'failed')) FROM run ";
+      AND s.status = 'done') FROM run ";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
     Ok(RunRow {
@@ -162,7 +157,6 @@ fn run_row(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
         version: row.get(10)?,
         cells: row.get(11)?,
         done: row.get(12)?,
-        over: row.get(13)?,
     })
 }
 
@@ -176,6 +170,15 @@ impl Store {
         let mut rows = self.connection.prepare(&sql)?;
         let rows = rows.query_map([], run_row)?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// How many cells of all runs are done or failed.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn ended_cells(&self) -> Result<i64, StoreError> {
+        let sql = "SELECT count(*) FROM sample WHERE status IN ('done', 'failed')";
+        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
     }
 
     /// The run that a word means: its name, the beginning of its name, its title, or `last`. A name or title as a

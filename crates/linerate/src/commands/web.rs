@@ -90,7 +90,7 @@ impl Site for StoreSite {
     }
 
     fn version(&mut self) -> String {
-        self.runs().map(|runs| version_of(&runs)).unwrap_or_default()
+        self.runs().map(|(_, version)| version).unwrap_or_default()
     }
 }
 
@@ -99,8 +99,15 @@ impl StoreSite {
         Store::open_to_read(&self.path)
     }
 
-    fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        if self.path.exists() { self.open()?.runs() } else { Ok(Vec::new()) }
+    /// The runs, and what changes with them.
+    fn runs(&self) -> Result<(Vec<RunRow>, String), StoreError> {
+        if !self.path.exists() {
+            return Ok((Vec::new(), version_of(&[], 0)));
+        }
+        let store = self.open()?;
+        let runs = store.runs()?;
+        let version = version_of(&runs, store.ended_cells()?);
+        Ok((runs, version))
     }
 
     fn page(&self, request: &Request) -> Result<String, Missing> {
@@ -113,16 +120,16 @@ impl StoreSite {
         let Some(name) = request.path.strip_prefix("/run/") else {
             return Err(Missing::Unknown("the runs are at /".to_owned()));
         };
-        let runs = self.runs()?;
+        let (runs, version) = self.runs()?;
         let found = of_store(&self.open()?, name)?;
         let file = format!("{name}.html");
-        let page = Page { live: live_of(&runs, name), ..found.page(&file) };
+        let page = Page { live: live_of(&runs, name, version), ..found.page(&file) };
         Ok(page.render(Some(found.source()), &links()))
     }
 
     /// All runs.
     fn list(&self) -> Result<String, StoreError> {
-        let runs = self.runs()?;
+        let (runs, version) = self.runs()?;
         let listed = runs.iter().enumerate().take(MOST_RUNS).map(|(place, run)| {
             let alike = |other: &&RunRow| {
                 run.cells == 1
@@ -133,7 +140,7 @@ impl StoreSite {
             listed_run(run, runs.iter().skip(place + 1).find(alike))
         });
         let mut page = render_list("Runs", &listed.collect::<Vec<_>>());
-        page.live = Some((EVENTS.to_owned(), version_of(&runs)));
+        page.live = Some((EVENTS.to_owned(), version));
         Ok(page.render(None, &links()))
     }
 
@@ -175,19 +182,18 @@ fn is_this_machine(host: &str) -> bool {
     ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// What changes with the runs.
-fn version_of(runs: &[RunRow]) -> String {
+/// What changes with the runs, of whose cells so many are done or failed.
+fn version_of(runs: &[RunRow], over: i64) -> String {
     let done: u64 = runs.iter().map(|run| u64::from(run.done)).sum();
-    let over: u64 = runs.iter().map(|run| u64::from(run.over)).sum();
     let ended = runs.iter().filter(|run| run.ended_ms.is_some()).count();
     let newest = runs.first().map_or("", |run| run.run.as_str());
     format!("{}-{done}-{over}-{ended}-{newest}", runs.len())
 }
 
 /// The page of a run that goes on follows the store.
-fn live_of(runs: &[RunRow], name: &str) -> Option<(String, String)> {
+fn live_of(runs: &[RunRow], name: &str, version: String) -> Option<(String, String)> {
     let run = runs.iter().find(|run| run.run == name)?;
-    run.ended_ms.is_none().then(|| (EVENTS.to_owned(), version_of(runs)))
+    run.ended_ms.is_none().then(|| (EVENTS.to_owned(), version))
 }
 
 #[cfg(test)]
