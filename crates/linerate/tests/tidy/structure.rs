@@ -92,7 +92,7 @@ const WIDE: &[Exception] = &[
     ("personality", "EngineParameters", 13, OPTIONS),
     ("personality", "RunOptions", 17, OPTIONS),
     ("personality", "SocketOptions", 13, OPTIONS),
-    ("results", "RunRow", 14, FORMAT),
+    ("results", "RunRow", 13, FORMAT),
     ("wire", "Client", 13, STATE),
     ("wire", "Layout", 13, FORMAT),
     ("wire", "Results", 13, FORMAT),

@@ -102,7 +102,6 @@ fn row() -> RunRow {
         version: "1".into(),
         done: 1,
         cells: 2,
-        over: 1,
     }
 }
 
