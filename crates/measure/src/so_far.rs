@@ -25,8 +25,8 @@ const LEAST_INTERVALS: usize = 2;
 #[derive(Clone, Debug)]
 pub struct SoFar {
     workload: Workload,
-    client: End,
-    server: End,
+    client: EndSoFar,
+    server: EndSoFar,
     limits: Vec<Limit>,
     /// When a limit was last looked for, on the clock of the sender's samples.
     looked_ns: Option<u64>,
@@ -34,7 +34,7 @@ pub struct SoFar {
 
 /// What one end has told.
 #[derive(Clone, Debug, Default)]
-struct End {
+struct EndSoFar {
     is_warming_up: bool,
     time_ns: u64,
     received_bytes: u64,
@@ -45,7 +45,7 @@ struct End {
     samples: Vec<Sample>,
 }
 
-impl End {
+impl EndSoFar {
     fn handle_sample(&mut self, sample: &Sample) {
         if self.is_warming_up && !sample.warm_up {
             *self = Self { samples: std::mem::take(&mut self.samples), ..Self::default() };
@@ -137,7 +137,7 @@ fn report_of(flow: u32, intervals: &[&FlowSample]) -> FlowReport {
 impl SoFar {
     /// A run of this workload of which nothing is known yet.
     pub fn new(workload: Workload) -> Self {
-        let (client, server) = (End::default(), End::default());
+        let (client, server) = (EndSoFar::default(), EndSoFar::default());
         Self { workload, client, server, limits: Vec::new(), looked_ns: None }
     }
 
@@ -211,7 +211,7 @@ impl SoFar {
         of_flow.or_else(|| self.limit(way).filter(|_| self.workload.flows == 1))
     }
 
-    fn end(&self, role: Role) -> &End {
+    fn end(&self, role: Role) -> &EndSoFar {
         match role {
             Role::Client => &self.client,
             Role::Server => &self.server,

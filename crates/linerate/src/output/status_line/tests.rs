@@ -103,6 +103,6 @@ fn each_kind_of_load_has_its_own_figures() {
     let lossy = Sample { datagrams: Some(datagrams), warm_up: true, ..second(Role::Server) };
     assert_eq!(
         shown(Workload::stream(Direction::Up, Transport::Udp), &[lossy]),
-        "warming up, 19.6 Gbit/s, 1 % lost"
+        "warming up, 19.6 Gbit/s, 1.00 % lost"
     );
 }
