@@ -1,0 +1,156 @@
+//! Latency under load as text: latencies first, then goodput, responsiveness and queues, then a plot.
+
+use linerate_measure::Direction;
+use linerate_measure::loaded::{Ended, Loaded, Phase, PhaseName};
+use linerate_measure::summary::Latency;
+use linerate_measure::trust::Reason;
+use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
+
+use super::{Style, Table};
+
+/// The columns of the plot's bars.
+const BAR: f64 = 40.0;
+/// Reasons for doubt that the last line has; the document has all.
+const REASONS_TOLD: usize = 3;
+
+/// What a phase is about to do.
+pub(crate) fn render_phase_begin(loaded_ns: u64, idle_ns: u64, name: PhaseName) -> String {
+    match name {
+        PhaseName::Idle => format!("linerate: idle, {}\n", render_duration_ns(idle_ns)),
+        name => format!(
+            "linerate: {}, until steady, at most {}\n",
+            name.name(),
+            render_duration_ns(loaded_ns)
+        ),
+    }
+}
+
+/// The whole result.
+pub(crate) fn render_loaded(loaded: &Loaded, style: Style) -> String {
+    let mut text = render_origin(loaded);
+    if !loaded.phases.is_empty() {
+        text.push_str(&render_table(&loaded.phases, style));
+        loaded.phases.iter().for_each(|phase| text.push_str(&render_queue(phase)));
+        text.push_str(&render_plot(&loaded.phases));
+    }
+    let status = &loaded.status;
+    if let Some(message) = &status.message {
+        text.push_str(&format!("{message}\n"));
+    }
+    let told = |(place, one): (usize, &linerate_measure::loaded::PhaseReason)| {
+        let reason = &one.reason;
+        let told = format!("{}: {}", one.phase.name(), reason.text);
+        (place < REASONS_TOLD).then(|| Reason { text: told, ..reason.clone() })
+    };
+    let mut gravest: Vec<_> = status.reasons.iter().collect();
+    gravest.sort_by_key(|one| std::cmp::Reverse(one.reason.severity));
+    let reasons: Vec<Reason> = gravest.into_iter().enumerate().filter_map(told).collect();
+    let more = match status.reasons.len().saturating_sub(reasons.len()) {
+        0 => String::new(),
+        more => format!("; and {more} more (--json)"),
+    };
+    text + &format!("{}{more}\n", status.verdict.line(&reasons))
+}
+
+fn render_origin(loaded: &Loaded) -> String {
+    let plan = &loaded.plan;
+    let flows = if plan.flows == 1 { "1 flow".to_owned() } else { format!("{} flows", plan.flows) };
+    format!(
+        "latency under load: {}, port {}; load over {}, {flows}, {}\n",
+        loaded.host,
+        loaded.port,
+        plan.transport.name(),
+        plan.congestion
+    )
+}
+
+fn render_table(phases: &[Phase], style: Style) -> String {
+    let mut head = vec!["latency, ms"];
+    head.extend(phases.iter().map(|phase| phase.name.name()));
+    let mut table = Table::with_head(&head);
+    let mut add = |label: &str, cell: &dyn Fn(&Phase) -> Option<String>| {
+        let cells = phases.iter().map(|phase| cell(phase).unwrap_or_else(|| "-".to_owned()));
+        table.push(std::iter::once(label.to_owned()).chain(cells).collect());
+    };
+    let p50 = |latency: Option<Latency>| latency?.p50.map(ms);
+    add("  request p50", &|phase| p50(phase.sparse));
+    add("  request p90", &|phase| phase.sparse?.p90.map(ms));
+    add("  request p99", &|phase| phase.sparse?.p99.map(ms));
+    add("  request over UDP p50", &|phase| p50(phase.udp));
+    add("  new connection p50, TCP", &|phase| p50(phase.foreign.tcp));
+    add("    and TLS", &|phase| p50(phase.foreign.tls));
+    add("    and first byte", &|phase| p50(phase.foreign.first_byte));
+    add("  load's own round trip p50", &|phase| p50(phase.own));
+    add("goodput, Mbit/s", &|phase| {
+        let rates = [phase.goodput_up_bps, phase.goodput_down_bps];
+        let texts: Vec<String> = rates.into_iter().flatten().map(|bps| figure(bps / 1e6)).collect();
+        (!texts.is_empty()).then(|| texts.join(" + "))
+    });
+    add("RPM, draft-09", &|phase| phase.rpm.map(|rpm| format!("{:.0}", rpm.draft_09)));
+    add("RPM, older formula", &|phase| phase.rpm.map(|rpm| format!("{:.0}", rpm.mean_latency)));
+    add("confidence", &|phase| phase.confidence.map(|one| one.name().to_owned()));
+    add("ended", &|phase| {
+        Some(
+            match phase.ended {
+                Ended::Steady => "steady",
+                Ended::TimeUp => "time up",
+                Ended::Interrupted => "interrupted",
+                Ended::Failed => "failed",
+            }
+            .to_owned(),
+        )
+    });
+    table.render(style)
+}
+
+/// The queue that a load kept standing; nothing of a phase without one.
+fn render_queue(phase: &Phase) -> String {
+    let Some(queue) = phase.queue else { return String::new() };
+    let (name, delay) = (phase.name.name(), render_duration_ns(queue.delay_ns));
+    let goodput = match phase.name.direction() {
+        Some(Direction::Down) => phase.goodput_down_bps,
+        _ => phase.goodput_up_bps,
+    };
+    match (queue.bytes, goodput) {
+        (Some(bytes), Some(bps)) => {
+            format!("queue {name}: {}, {delay} at {}\n", render_bytes(bytes), render_rate(bps))
+        }
+        _ => format!("queue {name}: {delay} in both directions together\n"),
+    }
+}
+
+/// A bar for each phase: the median of requests, and on to the 90th percentile.
+fn render_plot(phases: &[Phase]) -> String {
+    let longest = phases.iter().filter_map(|phase| phase.sparse?.p90.or(phase.sparse?.p50)).max();
+    let Some(longest_ns) = longest.filter(|ns| *ns > 0) else { return String::new() };
+    let columns = |ns: u64| (ns as f64 / longest_ns as f64 * BAR).round() as usize;
+    let mut text = "request latency: # to p50, - to p90\n".to_owned();
+    for phase in phases {
+        let Some(p50_ns) = phase.sparse.and_then(|sparse| sparse.p50) else { continue };
+        let p90_ns = phase.sparse.and_then(|sparse| sparse.p90).unwrap_or(p50_ns);
+        let full = columns(p50_ns).max(1);
+        let rest = columns(p90_ns).saturating_sub(full);
+        text.push_str(&format!(
+            "  {:<4} |{}{} {} ms\n",
+            phase.name.name(),
+            "#".repeat(full),
+            "-".repeat(rest),
+            ms(p50_ns)
+        ));
+    }
+    text
+}
+
+fn ms(ns: u64) -> String {
+    figure(ns as f64 / 1e6)
+}
+
+/// A number with three digits, or with all that stand before the point.
+fn figure(value: f64) -> String {
+    match value {
+        ..10.0 => format!("{value:.2}"),
+        ..100.0 => format!("{value:.1}"),
+        ..10_000.0 => format!("{value:.0}"),
+        _ => render_count(value),
+    }
+}
