@@ -1,11 +1,12 @@
 //! Latency under load as text: latencies first, then goodput, responsiveness and queues, then a plot.
 
 use linerate_measure::Direction;
-use linerate_measure::loaded::{Ended, Loaded, Phase, PhaseName};
+use linerate_measure::loaded::{Ended, Loaded, Part, Phase, PhaseName, PhaseReason};
 use linerate_measure::summary::Latency;
 use linerate_measure::trust::Reason;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 
+use super::text::render_transport;
 use super::{Style, Table};
 
 /// The columns of the plot's bars.
@@ -37,7 +38,7 @@ pub(crate) fn render_loaded(loaded: &Loaded, style: Style) -> String {
     if let Some(message) = &status.message {
         text.push_str(&format!("{message}\n"));
     }
-    let told = |(place, one): (usize, &linerate_measure::loaded::PhaseReason)| {
+    let told = |(place, one): (usize, &PhaseReason)| {
         let reason = &one.reason;
         let told = format!("{}: {}", one.phase.name(), reason.text);
         (place < REASONS_TOLD).then(|| Reason { text: told, ..reason.clone() })
@@ -59,7 +60,7 @@ fn render_origin(loaded: &Loaded) -> String {
         "latency under load: {}, port {}; load over {}, {flows}, {}\n",
         loaded.host,
         loaded.port,
-        plan.transport.name(),
+        render_transport(&plan.workload(PhaseName::Up, Part::Load)),
         plan.congestion
     )
 }

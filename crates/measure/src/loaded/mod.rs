@@ -5,7 +5,7 @@
 //! probes that begin when they are due, whatever the answers do. What the parts' runs counted becomes a [`Phase`], and
 //! all phases the document [`Loaded`].
 //!
-//! * **sparse**: requests over a connection of their own. **udp**: likewise over UDP.
+//! * **sparse**: requests over connections of their own that carry nothing else. **udp**: likewise over UDP.
 //! * **foreign**: new connections: TCP alone, with TLS, and up to the first byte of a response.
 //! * **self**: the round trip that the load's own connections see: the smoothed one that their senders keep
 //!   (RFC 6298, section 2; RFC 9002, section 5.3), interval by interval.

@@ -12,7 +12,7 @@ use crate::report::EndReport;
 use crate::run::{Outcome, Run};
 use crate::sample::{FlowSample, Role};
 use crate::summary::Latency;
-use crate::trust::{Reason, ReasonCode, Trust};
+use crate::trust::{Reason, ReasonCode, Severity, Trust};
 
 /// How a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +33,8 @@ pub enum Ended {
 pub struct PartRun {
     /// The part.
     pub part: Part,
-    /// Its document. That the server served the other parts at the same time is no reason for doubt, and left out.
+    /// Its document. Its reasons for doubt don't have what a phase itself does: the server's tests of the other parts,
+    /// and that the last probe's answer came after the time was up.
     pub run: Run,
 }
 
@@ -78,7 +79,7 @@ pub struct Phase {
     /// Payload of the load that arrived at the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_down_bps: Option<f64>,
-    /// Requests over a connection of their own, from when they were due.
+    /// Requests over connections of their own, from when they were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparse: Option<Latency>,
     /// Requests over UDP, from when they were due.
@@ -113,7 +114,10 @@ impl Phase {
     /// What these runs come to.
     pub fn of(name: PhaseName, ended: Ended, mut runs: Vec<PartRun>) -> Self {
         let siblings = u32::try_from(runs.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        runs.iter_mut().for_each(|part| forgive_siblings(&mut part.run, siblings));
+        for part in &mut runs {
+            forgive(part, siblings);
+            doubt_what_has_no_reports(part);
+        }
         let run_of = |part: Part| runs.iter().find(|one| one.part == part).map(|one| &one.run);
         let summary_of = |part: Part| run_of(part).map(|run| &run.summary);
         let load = run_of(Part::Load);
@@ -164,13 +168,19 @@ impl Phase {
     }
 }
 
-/// Takes the parts of the same phase out of the reasons for doubt: tests that the server served beside this one.
-fn forgive_siblings(run: &mut Run, siblings: u32) {
-    let status = &mut run.status;
+/// Takes out of the reasons for doubt what is no disturbance here: tests of the same phase that the server served beside
+/// this one, and times of probes that their schedule and their latency account for.
+fn forgive(PartRun { part, run }: &mut PartRun, siblings: u32) {
     let own = f64::from(siblings);
+    let slack_s = if *part == Part::Load { 0.0 } else { slack_of_probes_s(run) };
+    let status = &mut run.status;
     let before = status.reasons.len();
-    status.reasons.retain(|reason| {
-        reason.code != ReasonCode::OtherTests || reason.value.is_none_or(|others| others > own)
+    status.reasons.retain(|reason| match (reason.code, reason.value, reason.limit) {
+        (ReasonCode::OtherTests, Some(others), _) => others > own,
+        (ReasonCode::Stretched | ReasonCode::Shortened, Some(took_s), Some(asked_s)) => {
+            (took_s - asked_s).abs() > slack_s
+        }
+        _ => true,
     });
     if status.reasons.len() < before && status.verdict == Some(Trust::Doubtful) {
         status.verdict = Some(Trust::of(&status.reasons));
@@ -181,6 +191,28 @@ fn forgive_siblings(run: &mut Run, siblings: u32) {
         reason.text =
             format!("the server served tests of other clients at the same time: {others}");
     }
+}
+
+/// A part that was stopped and told nothing leaves a hole in its phase. One that failed is invalid by itself.
+fn doubt_what_has_no_reports(PartRun { part, run }: &mut PartRun) {
+    let status = &mut run.status;
+    if run.reports.len() < 2 && status.outcome != Outcome::Failed {
+        status.reasons.push(Reason {
+            code: ReasonCode::Shortened,
+            severity: Severity::Doubtful,
+            ..Reason::contradiction(format!("nothing was measured of this part: {}", part.name()))
+        });
+        status.verdict = Some(Trust::of(&status.reasons));
+    }
+}
+
+/// How far the measured time of probes may be from what was asked. The first and the last are due up to an interval
+/// within it, and the last ends when its answer comes.
+fn slack_of_probes_s(run: &Run) -> f64 {
+    const ENDS_S: f64 = 0.05;
+    let interval_s = run.plan.workload.schedule().map_or(0.0, |schedule| 1.0 / schedule.per_s);
+    let longest_ns = run.summary.latency_ns.map_or(0, |latency| latency.max);
+    2.0 * interval_s + longest_ns as f64 / 1e9 + ENDS_S
 }
 
 /// Goodput up and down.

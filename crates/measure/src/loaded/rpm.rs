@@ -42,7 +42,7 @@ pub struct RpmInput {
 /// Round trips per minute, by each formula. More is better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rpm {
-    /// draft-ietf-ippm-responsiveness-09, section 4.3: the mean of the rates. `(F + L) / 2` with
+    /// draft-ietf-ippm-responsiveness-09: the mean of the rates. `(F + L) / 2` with
     /// `F = 60000 / ((TM(tcp) + TM(tls) + TM(http)) / 3)` and `L = 60000 / TM(self)`, TM the trimmed mean in ms. The
     /// sum of the three is taken as one time, from the first packet to the first byte.
     pub draft_09: f64,

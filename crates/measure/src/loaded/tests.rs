@@ -163,7 +163,7 @@ fn watched(
 }
 
 #[test]
-fn a_phase_is_steady_where_goodput_and_latency_are_known_to_a_twentieth() {
+fn a_phase_is_steady_where_goodput_and_latency_are_known_to_a_tenth() {
     let level = |place: u64| 1_000_000 + place * 7 % 5 * 1_000;
     let even = |place: u64| 40.0 + (place * 3 % 4) as f64 / 10.0;
     for direction in [Direction::Up, Direction::Down] {
@@ -365,6 +365,32 @@ fn the_parts_of_a_phase_are_no_other_tests_and_those_of_others_are() {
         let verdict = if told.is_some() { Trust::Doubtful } else { Trust::Valid };
         assert_eq!((up.verdict, up.runs[0].run.status.verdict), (verdict, Some(verdict)));
     }
+}
+
+#[test]
+fn times_that_a_schedule_or_a_late_answer_accounts_for_are_no_doubt() {
+    // Latencies of 50 ms at 20 a second: 200 ms more or less than 2 s are the probes' own doing.
+    for (elapsed_ms, is_told) in [(1_820, false), (2_190, false), (1_700, true), (2_300, true)] {
+        let mut idle = parts(PhaseName::Idle, Transport::Tcp);
+        let one = idle.iter_mut().find(|one| one.part == Part::Udp).unwrap();
+        let mut client = one.run.reports[0].clone();
+        client.elapsed_ns = elapsed_ms * MS_NS;
+        one.run = run_of(one.run.plan.workload.clone(), client, Vec::new());
+        assert_eq!(one.run.status.verdict, Some(Trust::Doubtful), "{elapsed_ms}");
+        let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, idle);
+        assert_eq!(idle.verdict == Trust::Doubtful, is_told, "{elapsed_ms}");
+    }
+}
+
+#[test]
+fn a_part_that_told_nothing_leaves_doubt() {
+    let mut up = parts(PhaseName::Up, Transport::Tcp);
+    let draft = Draft::new("7".to_owned(), up[2].run.plan.clone());
+    up[2].run = draft.into_run(Outcome::Interrupted, exit::INTERRUPTED, None);
+    assert_eq!(up[2].run.status.verdict, Some(Trust::Valid));
+    let up = Phase::of(PhaseName::Up, Ended::Steady, up);
+    assert_eq!((up.verdict, up.udp), (Trust::Doubtful, None));
+    assert!(up.reasons().all(|(part, reason)| part == Part::Udp && reason.text.contains("UDP")));
 }
 
 #[test]

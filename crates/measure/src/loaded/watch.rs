@@ -11,8 +11,9 @@ use crate::steady::{WarmUp, find_warm_up, half_width};
 
 /// The fewest intervals that end a phase: 5 s, as the draft's moving average.
 const LEAST_INTERVALS: usize = 50;
-/// A series is steady where its mean is known to so much, a share: the draft's tolerance.
-const TOLERANCE: f64 = 0.05;
+/// A series is steady where half the 95 % interval of its mean is at most such a share of it: two standard errors of
+/// 5 %, the draft's tolerance for the deviation of its moving averages.
+const TOLERANCE: f64 = 0.1;
 
 /// How much the figures of a phase may be trusted to be those of a longer one.
 #[derive(
@@ -46,7 +47,7 @@ pub struct LoadSteadiness {
     /// Of the goodput; of two directions the less steady one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_varied_by: Option<f64>,
-    /// Of the mean latency of the requests over a connection of their own.
+    /// Of the mean latency of the requests over connections of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_varied_by: Option<f64>,
 }

@@ -15,8 +15,11 @@ const UDP_TIMEOUT_NS: u64 = 3_000_000_000;
 const CONNECTIONS_AT_ONCE: u32 = 32;
 /// The probes of all kinds in a second.
 pub const PROBES_PER_S: f64 = SPARSE_PER_S + UDP_PER_S + 2.0 * CONNECTIONS_PER_S;
-/// Requests over the connection of their own. In 10 s they are enough for a 99th percentile.
+/// Requests over connections of their own. In 10 s they are enough for a 99th percentile.
 const SPARSE_PER_S: f64 = 40.0;
+/// The connections that they take turns on. A kernel holds a small segment back while the one before is still in this
+/// machine's own queue (tcp_autocorking), so each connection has a request every 400 ms only.
+const SPARSE_CONNECTIONS: u32 = 16;
 const UDP_PER_S: f64 = 20.0;
 /// New connections over TCP, and as many over TLS.
 const CONNECTIONS_PER_S: f64 = 20.0;
@@ -68,7 +71,7 @@ impl PhaseName {
 pub enum Part {
     /// The bulk transfers.
     Load,
-    /// Requests over a connection of their own.
+    /// Requests over connections of their own.
     Sparse,
     /// Requests over UDP.
     Udp,
@@ -100,7 +103,7 @@ impl Part {
 /// What a measurement is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadedPlan {
-    /// What carries the load, and the requests over a connection of their own: TCP, TLS or QUIC.
+    /// What carries the load, and the requests over connections of their own: TCP, TLS or QUIC.
     pub transport: Transport,
     /// Flows of the load in each direction.
     pub flows: u32,
@@ -119,7 +122,10 @@ impl LoadedPlan {
     pub fn workload(&self, phase: PhaseName, part: Part) -> Workload {
         let mut workload = match part {
             Part::Load => self.load(phase),
-            Part::Sparse => requests(Workload::rr(self.transport), SPARSE_PER_S),
+            Part::Sparse => {
+                let workload = Workload::rr(self.transport);
+                requests(Workload { flows: SPARSE_CONNECTIONS, ..workload }, SPARSE_PER_S)
+            }
             Part::Udp => requests(Workload::rr(Transport::Udp), UDP_PER_S),
             Part::Tcp => connections(Transport::Tcp),
             Part::Tls => connections(Transport::Tls),
