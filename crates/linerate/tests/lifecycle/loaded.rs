@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::ends::Server;
 
-const SHORT: &str = "loaded --time 300ms --idle-time 300ms --omit 100ms";
+const SHORT: &str = "loaded --time 200ms --idle-time 200ms --omit 50ms";
 
 /// The document of a client, whose exit code it has.
 #[track_caller]
@@ -36,7 +36,7 @@ fn each_phase_has_its_tests_and_their_documents() {
     for phase in &loaded.phases {
         let parts: Vec<Part> = phase.runs.iter().map(|one| one.part).collect();
         assert_eq!(parts, Part::of(phase.name));
-        assert_eq!(phase.ended, Ended::TimeUp, "300 ms are too short to be steady");
+        assert_eq!(phase.ended, Ended::TimeUp, "it is too short to be steady");
         for one in &phase.runs {
             assert_eq!(one.run.reports.len(), 2, "{:?} {:?}", phase.name, one.part);
             let texts = one.run.status.reasons.iter().map(|reason| reason.text.as_str());

@@ -100,7 +100,7 @@ fn a_loads_latency_is_that_of_the_queue_that_stands() {
             let add = ["tc", "-n", namespace, "qdisc", "add", "dev", device, "root"];
             run(&[&add[..], &queue[..]].concat()).unwrap();
         }
-        let flags = ["loaded", "--time", "700ms", "--idle-time", "400ms", "--omit", "700ms"];
+        let flags = ["loaded", "--time", "600ms", "--idle-time", "300ms", "--omit", "600ms"];
         let mut found = Vec::new();
         for _ in 0..ATTEMPTS {
             let stop = AtomicBool::new(false);
