@@ -155,3 +155,106 @@ fn figure(value: f64) -> String {
         _ => render_count(value),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_measure::Transport;
+    use linerate_measure::loaded::{Confidence, LoadedPlan, Rpm, StandingQueue};
+    use linerate_measure::run::exit;
+    use linerate_measure::trust::{Severity, Trust};
+
+    use super::*;
+
+    fn latency(p50_ms: u64) -> Option<Latency> {
+        let ns = |ms: u64| Some(ms * 1_000_000);
+        Some(Latency { count: 100, p50: ns(p50_ms), p90: ns(p50_ms * 2), ..Latency::default() })
+    }
+
+    /// A phase whose requests take 40 ms at the median.
+    fn phase(name: PhaseName) -> Phase {
+        let mut phase = Phase::of(name, Ended::Steady, Vec::new());
+        (phase.sparse, phase.udp) = (latency(40), latency(41));
+        phase.foreign.tcp = latency(42);
+        phase.foreign.first_byte = latency(126);
+        phase.verdict = Trust::Valid;
+        if name != PhaseName::Idle {
+            phase.own = latency(43);
+            phase.goodput_up_bps = Some(18.84e6);
+            phase.goodput_down_bps = (name == PhaseName::Both).then_some(5e6);
+            phase.rpm = Some(Rpm { draft_09: 1650.4, mean_latency: 545.5, p90: None });
+            phase.queue = Some(StandingQueue {
+                rtt_ns: 43_000_000,
+                least_rtt_ns: 3_000_000,
+                delay_ns: 40_000_000,
+                bytes: (name == PhaseName::Up).then_some(94_200),
+            });
+        }
+        phase
+    }
+
+    fn loaded(phases: Vec<Phase>) -> Loaded {
+        let plan = LoadedPlan {
+            transport: Transport::Quic,
+            flows: 2,
+            congestion: "cubic".to_owned(),
+            idle_ns: 2_000_000_000,
+            longest_ns: 10_000_000_000,
+            warm_up_ns: 1_000_000_000,
+        };
+        Loaded::of(("192.0.2.1".to_owned(), 5250), plan, phases)
+    }
+
+    #[test]
+    fn latencies_come_first_and_each_figure_has_its_name() {
+        let mut loaded =
+            loaded([PhaseName::Idle, PhaseName::Up, PhaseName::Both].map(phase).into());
+        loaded.phases[1].confidence = Some(Confidence::High);
+        let text = render_loaded(&loaded, Style::Plain);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let mut rest = text.as_str();
+        for part in [
+            "latency under load: 192.0.2.1, port 5250; load over QUIC, 2 flows, cubic\n",
+            "  request p50                   40.0     40.0",
+            "  request p99                      -        -",
+            "    and first byte               126      126",
+            "goodput, Mbit/s                    -     18.8   18.8 + 5.00\n",
+            "RPM, draft-09                      -     1650",
+            "RPM, older formula                 -      546",
+            "high",
+            "queue up: 94.2 kB, 40.0 ms at 18.8 Mbit/s\n",
+            "queue both: 40.0 ms in both directions together\n",
+            "  idle |####################-------------------- 40.0 ms\n",
+            "interrupted: the figures hold for the part that was done\n",
+        ] {
+            let place = rest.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
+            rest = &rest[place + part.len()..];
+        }
+        assert!(text.ends_with("\nVALID\n"), "{text}");
+    }
+
+    #[test]
+    fn the_last_line_has_the_gravest_reasons_and_how_many_more_there_are() {
+        let mut loaded = loaded(vec![phase(PhaseName::Idle)]);
+        loaded.status.verdict = Trust::Doubtful;
+        let reason = |number: usize, severity| PhaseReason {
+            phase: PhaseName::Idle,
+            part: Part::Udp,
+            reason: Reason { severity, ..Reason::contradiction(format!("number {number}")) },
+        };
+        loaded.status.reasons = (1..=4).map(|number| reason(number, Severity::Doubtful)).collect();
+        loaded.status.reasons.push(reason(5, Severity::Invalid));
+        let text = render_loaded(&loaded, Style::Plain);
+        let last =
+            "DOUBTFUL: idle: number 5; idle: number 1; idle: number 2; and 2 more (--json)\n";
+        assert!(text.ends_with(last), "{text}");
+    }
+
+    #[test]
+    fn without_a_phase_there_is_only_why() {
+        let loaded = loaded(Vec::new());
+        assert_eq!(loaded.status.exit_code, exit::INTERRUPTED);
+        let text = render_loaded(&loaded, Style::Plain);
+        assert!(text.ends_with("interrupted before anything was measured\nINVALID\n"), "{text}");
+        assert_eq!(text.lines().count(), 3);
+    }
+}

@@ -16,7 +16,7 @@ const LIMIT_BYTES: &str = "131072";
 /// How often it is measured at most: a busy machine is seldom that busy thrice.
 const ATTEMPTS: usize = 3;
 /// The fewest looks at a queue that tell what stood there.
-const LOOKS: usize = 15;
+const LOOKS: usize = 10;
 
 /// The bytes in a device's queue.
 fn backlog_bytes(namespace: &str, device: &str) -> f64 {
