@@ -226,8 +226,7 @@ mod tests {
             "  idle |####################-------------------- 40.0 ms\n",
             "interrupted: the figures hold for the part that was done\n",
         ] {
-            let place = rest.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
-            rest = &rest[place + part.len()..];
+            rest = rest.split_once(part).unwrap_or_else(|| panic!("no {part:?} in {text}")).1;
         }
         assert!(text.ends_with("\nVALID\n"), "{text}");
     }
