@@ -33,8 +33,9 @@ pub enum Ended {
 pub struct PartRun {
     /// The part.
     pub part: Part,
-    /// Its document. Samples of probes don't list flows one by one, for these say nothing of the path. Its reasons for doubt don't have what a phase itself does: the server's tests of the other parts,
-    /// and that the last probe's answer came after the time was up.
+    /// Its document. Samples of probes don't list flows one by one, for these say nothing of the path. Its reasons for
+    /// doubt don't have what a phase itself does: the server's tests of the other parts, and that the last probe's
+    /// answer came after the time was up.
     pub run: Run,
 }
 
