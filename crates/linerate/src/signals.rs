@@ -1,6 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks to stop, the second Ctrl-C ends the program at once.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -8,18 +9,29 @@ use std::time::Duration;
 use linerate_engine::event::Cancel;
 use linerate_measure::run::exit;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{SigId, flag, low_level};
+
+/// What ends the program at the second SIGINT.
+static SHUTDOWN: OnceLock<SigId> = OnceLock::new();
 
 /// Lets signals set the request to stop. The order of registration matters: the second Ctrl-C is
 /// known by the flag that the first has set.
 pub(crate) fn stop_on_signals(cancel: &Cancel) -> io::Result<()> {
-    flag::register_conditional_shutdown(SIGINT, i32::from(exit::INTERRUPTED), cancel.flag())?;
+    let code = i32::from(exit::INTERRUPTED);
+    let shutdown = flag::register_conditional_shutdown(SIGINT, code, cancel.flag())?;
+    // The first one is the one that counts; there is no other.
+    let _is_first = SHUTDOWN.set(shutdown);
     flag::register(SIGINT, cancel.flag())?;
     flag::register(SIGTERM, cancel.flag())?;
     if !ignores(SIGHUP) {
         flag::register(SIGHUP, cancel.flag())?;
     }
     Ok(())
+}
+
+/// Has the program go on at the second SIGINT, as at the first.
+pub(crate) fn keep_on_second_interrupt() {
+    let _was_registered = SHUTDOWN.get().map(|shutdown| low_level::unregister(*shutdown));
 }
 
 /// How often a wait looks for a request to stop.

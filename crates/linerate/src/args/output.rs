@@ -29,6 +29,9 @@ pub struct OutputArgs {
     /// Print the result and errors only
     #[arg(long, hide_short_help = true)]
     pub quiet: bool,
+    /// Show the run on the whole terminal while it goes on: rates, flows, times
+    #[arg(long, conflicts_with_all = ["quiet", "dry_run"], hide_short_help = true)]
+    pub live: bool,
     /// End with exit code 6 where the result is doubtful, not only where it is invalid
     #[arg(long, hide_short_help = true)]
     pub strict: bool,

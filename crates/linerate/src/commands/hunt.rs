@@ -54,6 +54,11 @@ pub(super) fn hunt(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
 }
 
 fn hunt_and_print(args: &HuntArgs, cancel: &Cancel) -> Result<u8, Failure> {
+    if args.output.live {
+        return Err(Failure::usage(
+            "--live shows one run, and a hunt makes many: leave --live out",
+        ));
+    }
     let (goal, plan) = goal_from_args(args)?;
     let hunt = Hunt::new(goal);
     if args.output.dry_run {

@@ -15,7 +15,7 @@ use super::{Failure, await_file, dry_run, keep, open_destination, open_store, pr
 use crate::args::{ConnectArgs, KeyArgs, OutputArgs, RepeatArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
-use crate::output::{Expected, Reporter, Turn, narrate, render_error_record};
+use crate::output::{Expected, FullScreen, Reporter, Turn, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
 use crate::start_time::{StartAt, read_start};
 use crate::store::{Keeper, command_of};
@@ -118,7 +118,10 @@ fn measure_all(
     };
     let keys = read_keys(given.keys, cancel)?;
     let destination = open_destination(output.output.as_deref(), cancel)?;
-    let reporter = Reporter::for_flags(output, expected, destination, cancel);
+    let mut reporter = Reporter::for_flags(output, expected, destination, cancel);
+    if output.live {
+        reporter.take_screen(FullScreen::of_terminal().map_err(Failure::usage)?);
+    }
     let keeper = open_store(output.store.as_deref(), cancel)?;
     let page = PageFile::open(output.report.as_deref(), cancel)?;
     let mut client = Client { given, keys, start, reporter, keeper, page, unkept: None, cancel };
@@ -264,6 +267,7 @@ fn measure_one(
     if strict {
         run.status.be_strict();
     }
+    run.status.notes.extend(reporter.cost_note());
     reporter.handle_run(&run, dropped);
     run
 }

@@ -9,6 +9,7 @@ mod csv;
 mod destination;
 mod ends;
 mod foot_line;
+mod full_screen;
 mod hunt;
 mod json;
 mod link;
@@ -23,7 +24,6 @@ mod proxy;
 mod repeats;
 mod results;
 mod server_log;
-mod so_far;
 mod status_line;
 mod table;
 mod text;
@@ -31,6 +31,7 @@ mod text;
 pub use csv::CsvPrinter;
 pub use destination::{Destination, Unwritten};
 pub(crate) use foot_line::FootLine;
+pub(crate) use full_screen::FullScreen;
 pub use json::JsonPrinter;
 pub use narration::Narration;
 pub use ndjson::NdjsonPrinter;
@@ -68,6 +69,7 @@ use linerate_measure::{Plan, Run};
 use rustix::termios::tcgetwinsize;
 
 use crate::args::OutputArgs;
+use full_screen::Held;
 
 /// One format of results.
 pub trait Printer: Send {
@@ -145,6 +147,7 @@ pub struct Reporter {
     destination: Destination,
     narration: Narration,
     status_line: Option<StatusLine>,
+    full_screen: Option<FullScreen>,
     /// Whether the result itself moves something on the screen.
     on_screen: bool,
     /// Why no more of the result is written.
@@ -194,14 +197,24 @@ impl Reporter {
             destination,
             narration,
             status_line: None,
+            full_screen: None,
             on_screen: false,
             trouble: None,
             cancel,
         }
     }
 
+    /// Shows the runs on the whole terminal while they go on.
+    pub(crate) fn take_screen(&mut self, full_screen: FullScreen) {
+        self.status_line = None;
+        self.full_screen = Some(full_screen);
+    }
+
     /// A run of this plan begins.
     pub fn begin(&mut self, plan: &Plan, turn: Turn) {
+        if let Some(full_screen) = &mut self.full_screen {
+            full_screen.begin(plan, turn);
+        }
         if let Some(line) = &mut self.status_line {
             line.begin(plan, turn, Instant::now());
         }
@@ -209,6 +222,9 @@ impl Reporter {
 
     /// Hands over what happens until all is over: until the other end of the channel has gone.
     pub fn follow(&mut self, events: &Receiver<Event>) {
+        if self.full_screen.is_some() {
+            return self.follow_on_screen(events);
+        }
         if self.status_line.is_none() {
             return events.iter().for_each(|event| self.handle_event(&event));
         }
@@ -227,8 +243,29 @@ impl Reporter {
         }
     }
 
+    fn follow_on_screen(&mut self, events: &Receiver<Event>) {
+        self.full_screen.iter_mut().for_each(FullScreen::raise);
+        loop {
+            match events.recv_timeout(full_screen::LOOK_EVERY) {
+                Ok(event) => self.handle_event(&event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.full_screen.iter_mut().for_each(|full_screen| full_screen.look(&self.cancel));
+        }
+        self.full_screen.iter_mut().for_each(FullScreen::lower);
+    }
+
+    /// What showing the run that is over has cost: a note for it.
+    pub(crate) fn cost_note(&mut self) -> Option<String> {
+        self.full_screen.as_mut()?.cost_note()
+    }
+
     /// Something happened.
     pub fn handle_event(&mut self, event: &Event) {
+        if let Some(full_screen) = &mut self.full_screen {
+            full_screen.handle_event(event);
+        }
         if let Some(line) = &mut self.status_line {
             line.handle_event(event, Instant::now());
         }
@@ -244,6 +281,13 @@ impl Reporter {
         if let Some(line) = &mut self.status_line {
             narrate(line.end());
         }
+        let held = self.full_screen.as_mut().map(FullScreen::take_held).unwrap_or_default();
+        for held in held {
+            match held {
+                Held::Narration(text) => narrate(&text),
+                Held::Text(text) => self.write(&text),
+            }
+        }
         self.tell(&narration, &text);
     }
 
@@ -254,6 +298,15 @@ impl Reporter {
     }
 
     fn tell(&mut self, narration: &str, text: &str) {
+        if let Some(full_screen) = &mut self.full_screen {
+            if !full_screen.holds(Held::Narration(narration.to_owned())) {
+                narrate(narration);
+            }
+            if self.on_screen && full_screen.holds(Held::Text(text.to_owned())) {
+                return;
+            }
+            return self.write(text);
+        }
         let moves = !narration.is_empty() || self.on_screen && !text.is_empty();
         if let Some(line) = self.status_line.as_mut().filter(|_| moves) {
             narrate(line.give_way());

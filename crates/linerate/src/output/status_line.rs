@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use linerate_engine::event::Event;
 use linerate_measure::so_far::SoFar;
 use linerate_measure::{End, Plan};
+use linerate_screen::render_so_far;
 
 #[cfg(test)]
 use super::foot_line::CLEAR;
 use super::foot_line::FootLine;
-use super::so_far::render_so_far;
 use crate::host::render_host_port;
 
 /// The line is drawn no more often.
@@ -33,7 +33,7 @@ impl Turn {
     pub const ONLY: Self = Self { number: 1, of: 1, at_most: false };
 
     /// `run 3 of 8, `; empty: there is one run.
-    fn render(self) -> String {
+    pub(super) fn render(self) -> String {
         let Self { number, of, at_most } = self;
         match (of, at_most) {
             (0 | 1, _) => String::new(),

@@ -42,6 +42,7 @@ mod quic_datagrams;
 mod quic_rebinding;
 mod repeats;
 mod resources;
+mod terminal;
 mod tls;
 mod transfers;
 mod unmet;

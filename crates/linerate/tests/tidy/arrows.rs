@@ -8,7 +8,7 @@ use crate::assert_tidy;
 use crate::workspace::{files, metadata};
 
 /// Every arrow between our crates that is allowed.
-const ARROWS: [(&str, &str); 21] = [
+const ARROWS: [(&str, &str); 23] = [
     ("linerate-engine", "linerate-measure"),
     ("linerate-engine", "linerate-system"),
     ("linerate-engine", "linerate-wire"),
@@ -19,12 +19,14 @@ const ARROWS: [(&str, &str); 21] = [
     ("linerate-results", "linerate-measure"),
     ("linerate-report", "linerate-measure"),
     ("linerate-report", "linerate-wire"),
+    ("linerate-screen", "linerate-measure"),
     ("linerate-personality", "linerate-measure"),
     ("linerate-personality", "linerate-wire"),
     ("linerate", "linerate-engine"),
     ("linerate", "linerate-lab"),
     ("linerate", "linerate-results"),
     ("linerate", "linerate-report"),
+    ("linerate", "linerate-screen"),
     ("linerate", "linerate-link"),
     ("linerate", "linerate-measure"),
     ("linerate", "linerate-personality"),
@@ -33,8 +35,13 @@ const ARROWS: [(&str, &str); 21] = [
 ];
 
 /// The crates without I/O, clock and threads.
-const PURE: [&str; 4] =
-    ["linerate-measure", "linerate-wire", "linerate-personality", "linerate-report"];
+const PURE: [&str; 5] = [
+    "linerate-measure",
+    "linerate-wire",
+    "linerate-personality",
+    "linerate-report",
+    "linerate-screen",
+];
 
 /// Crates that a pure crate can have no use for.
 const IMPURE_CRATES: [&str; 9] =

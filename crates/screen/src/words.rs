@@ -6,7 +6,7 @@ use linerate_measure::units::{render_count, render_duration_ns, render_percent, 
 use linerate_measure::{Direction, Kind};
 
 /// `, 19.6 Gbit/s so far, limited by the path's rate`; empty: nothing is known yet.
-pub(super) fn render_so_far(so_far: &SoFar) -> String {
+pub fn render_so_far(so_far: &SoFar) -> String {
     let figure = match so_far.workload().kind {
         Kind::Stream { .. } => render_goodput(so_far),
         Kind::Rr { .. } => render_transactions(so_far, "transactions"),
@@ -73,7 +73,7 @@ fn render_limits(so_far: &SoFar) -> Option<String> {
 }
 
 /// What limits while the run goes on.
-pub(super) fn describe(limit: &Limit) -> String {
+pub(crate) fn describe(limit: &Limit) -> String {
     match limit.cause {
         Cause::StartUp => "slow start".to_owned(),
         _ => limit.describe(),
