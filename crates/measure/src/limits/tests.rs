@@ -361,6 +361,7 @@ fn what_quic_waited_for_tells_more_than_its_window() {
     let asked = QuicFacts { asked_pacing_ratio: Some(0.9), ..dropped };
     assert_eq!(quic(&loss, asked), (Place::Sender, Cause::OwnPacing));
     let mut held = loss;
+    held.evidence.rwnd_limited_ratio = None;
     held.evidence.flow_control_ratio = Some(0.5);
     assert_eq!(quic(&held, waits(0.4, 0.1)), (Place::ReceiveWindow, Cause::ReceiveWindow));
     assert!(is_clear(&held, Cause::ReceiveWindow));
