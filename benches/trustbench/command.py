@@ -38,6 +38,9 @@ def parse():
                         help="each run of a comparison [default: %(default)s]")
     parser.add_argument("--beside", type=int, default=1, metavar="N",
                         help="tests at the same time, each in a network of its own [default: %(default)s]")
+    parser.add_argument("--busy", action="store_true",
+                        help="the machine does other things too: to say so is no flag without a fault, and no processor is "
+                             "made busy")
     parser.add_argument("--slack", type=float, default=0.0, metavar="SHARE",
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
@@ -49,8 +52,8 @@ def main():
     random.seed(args.seed)
     keeps = True
     with tempfile.TemporaryDirectory() as home, Pool(os.path.abspath(args.linerate), home, args.beside) as pool:
-        parts = (lambda: faults(pool, args.faults, args.clean),
-                 lambda: limits(pool, args.limits, args.fixture),
+        parts = (lambda: faults(pool, args.faults, args.clean, args.busy),
+                 lambda: limits(pool, args.limits, args.fixture, args.busy),
                  lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed))
         for part in parts:
             for rate in part():
