@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use linerate_measure::sample::QuicStatus;
+use linerate_measure::sample::{QuicStatus, QuicWaits};
 
 /// A count with one writer.
 #[derive(Debug, Default)]
@@ -273,7 +273,10 @@ pub(crate) struct PathGauge {
     lost_packets: Counter,
     congestion_events: Counter,
     /// Those that may be unknown, as [`PathGauge::optional`] has them: their value and one more; 0: unknown.
-    optional: [Counter; 8],
+    optional: [Counter; 11],
+    /// Times, where they are known.
+    waits: [Counter; 5],
+    knows_waits: Counter,
 }
 
 impl PathGauge {
@@ -289,10 +292,15 @@ impl PathGauge {
         for (counter, value) in self.optional.iter().zip(Self::optional(&mut status)) {
             counter.set(value.map_or(0, |value| value.saturating_add(1)));
         }
+        let mut waits = status.waits.unwrap_or_default();
+        for (counter, value) in self.waits.iter().zip(waits.times_mut()) {
+            counter.set(*value);
+        }
+        self.knows_waits.set(status.waits.is_some().into());
     }
 
     /// The figures of a status that may be unknown.
-    fn optional(status: &mut QuicStatus) -> [&mut Option<u64>; 8] {
+    fn optional(status: &mut QuicStatus) -> [&mut Option<u64>; 11] {
         [
             &mut status.ecn_events,
             &mut status.lost_bytes,
@@ -302,6 +310,9 @@ impl PathGauge {
             &mut status.sent_acks,
             &mut status.received_acks,
             &mut status.acked_bytes,
+            &mut status.data_blocked,
+            &mut status.stream_data_blocked,
+            &mut status.socket_drops,
         ]
     }
 
@@ -320,6 +331,11 @@ impl PathGauge {
         for (counter, value) in self.optional.iter().zip(Self::optional(&mut status)) {
             *value = counter.value().checked_sub(1);
         }
+        let mut waits = QuicWaits::default();
+        for (counter, value) in self.waits.iter().zip(waits.times_mut()) {
+            *value = counter.value();
+        }
+        status.waits = (self.knows_waits.value() > 0).then_some(waits);
         status
     }
 }

@@ -127,6 +127,12 @@ pub struct LimitEvidence {
     /// Share of the segments or packets that were sent again, or lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_ratio: Option<f64>,
+    /// Share of the time in which QUIC's flow control held the sender up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_control_ratio: Option<f64>,
+    /// Datagrams, or trains of them, that the UDP socket of a QUIC receiver dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket_drops: Option<u64>,
     /// What the busiest thread of the sender ran and waited for a processor, as a share of the time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand_sender: Option<f64>,

@@ -86,6 +86,12 @@ impl EndReport {
         matches!(self.extension, Some(EndExtension::Iperf3(_)))
     }
 
+    /// Whether this end's conductor woke up later than [`LATE_NS`].
+    pub(crate) fn stood_still(&self) -> bool {
+        let lateness = self.disturbance.as_ref().and_then(|disturbance| disturbance.lateness);
+        lateness.is_some_and(|late| late.longest_ns > LATE_NS)
+    }
+
     /// Adds up the flows that are too many to be listed.
     pub fn limit_flows(&mut self, workload: &Workload) {
         if self.flows.len() <= Self::MAX_FLOWS {

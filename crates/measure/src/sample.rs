@@ -250,6 +250,59 @@ pub struct QuicStatus {
     /// Of a stream that sends in bulk: at least so many of its bytes the peer has acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acked_bytes: Option<u64>,
+    /// DATA_BLOCKED frames sent: times that the peer's limit of all streams held the connection (RFC 9000,
+    /// section 19.12).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_blocked: Option<u64>,
+    /// STREAM_DATA_BLOCKED frames sent: times that its limit of one stream held that stream (section 19.13).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_data_blocked: Option<u64>,
+    /// What the connection waited for before it could send more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<QuicWaits>,
+    /// Datagrams, or with receive offload trains of datagrams, that came to this end's UDP socket since it was opened
+    /// and were dropped because its buffer was full. Connections that share the socket have the same count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_drops: Option<u64>,
+}
+
+/// How long a QUIC connection waited for what. At each moment it waits for one of these; the times begin with its
+/// first packet, and add up to its age.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QuicWaits {
+    /// Its turn in the thread that carries it, or room in the UDP socket's buffer.
+    pub turn_ns: u64,
+    /// Packets were spaced out, by the pacer of the congestion control or for a rate that was asked for.
+    pub pacing_ns: u64,
+    /// The congestion window was full.
+    pub congestion_ns: u64,
+    /// The peer allowed no more bytes, of the connection or of a stream.
+    pub flow_control_ns: u64,
+    /// There was nothing to send.
+    pub application_ns: u64,
+}
+
+impl QuicWaits {
+    /// All times, each once.
+    pub fn times_mut(&mut self) -> [&mut u64; 5] {
+        let Self { turn_ns, pacing_ns, congestion_ns, flow_control_ns, application_ns } = self;
+        [turn_ns, pacing_ns, congestion_ns, flow_control_ns, application_ns]
+    }
+
+    /// What was waited since an earlier reading.
+    #[must_use]
+    pub fn since(mut self, mut before: Self) -> Self {
+        for (now, before) in self.times_mut().into_iter().zip(before.times_mut()) {
+            *now = now.saturating_sub(*before);
+        }
+        self
+    }
+
+    /// All times together.
+    pub fn sum_ns(mut self) -> u64 {
+        self.times_mut().into_iter().fold(0, |sum, time| sum.saturating_add(*time))
+    }
 }
 
 /// Counts of datagrams. A sender knows `sent` and `refused`, a receiver the others; a document of

@@ -283,6 +283,10 @@ fn quic_since_base(flow: &FlowShared, ending: &Ending) -> Option<QuicStatus> {
         sent_acks: since(now.sent_acks, before.sent_acks),
         received_acks: since(now.received_acks, before.received_acks),
         acked_bytes: since(now.acked_bytes, before.acked_bytes),
+        data_blocked: since(now.data_blocked, before.data_blocked),
+        stream_data_blocked: since(now.stream_data_blocked, before.stream_data_blocked),
+        waits: now.waits.map(|waits| waits.since(before.waits.unwrap_or_default())),
+        socket_drops: since(now.socket_drops, before.socket_drops),
         ..*now
     })
 }

@@ -1,6 +1,7 @@
 //! Flows that stay: streams over connections that stand while the load lasts.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use crate::clock::monotonic_ns;
 use crate::flow::{FlowError, FlowShared, Local};
 use crate::phase::Phase;
 use crate::shard::{Inlet, Slots};
+use crate::socket::socket_drops;
 use crate::transport::quic::{Cause, Dir, Event, Link, StreamId, shared_pattern};
 
 /// Handshakes of a client's shard that are under way at a time.
@@ -327,7 +329,8 @@ impl FlowCarrier {
         for carried in self.carried.values() {
             let mut connection = carried.over.connection.borrow_mut();
             connection.fit_send_window();
-            let status = connection.status();
+            let socket_drops = socket_drops(carried.over.socket.as_fd());
+            let status = QuicStatus { socket_drops, ..connection.status() };
             for (stream, shared) in carried.flows() {
                 if (shared.number as usize) < linerate_measure::Sample::MAX_FLOWS {
                     let acked_bytes = connection.delivered_bytes(stream);

@@ -8,7 +8,7 @@ use super::seen::Ends;
 use super::{Cause, Limit, Place};
 use crate::histogram::Histogram;
 use crate::plan::{Direction, Kind, Transport, Workload};
-use crate::report::{EndReport, LATE_NS};
+use crate::report::EndReport;
 use crate::sample::{Role, Sample};
 use crate::summary::Summary;
 
@@ -112,8 +112,8 @@ impl<'a> Measured<'a> {
     fn stream(&self, way: Direction, ends: &Ends<'_>, flow: u32) -> Option<(Limit, f64, Facts)> {
         let (facts, (place, cause)) = match self.workload.transport {
             Transport::Quic => {
-                let (facts, in_flight) = ends.quic(flow)?;
-                (facts, rules::quic(&facts, in_flight))
+                let (facts, told) = ends.quic(flow)?;
+                (facts, rules::quic(&facts, told))
             }
             Transport::Tcp | Transport::Tls | Transport::Udp => {
                 let facts = ends.tcp(flow)?;
@@ -209,10 +209,6 @@ impl<'a> Measured<'a> {
             let counted = counts.filter(|(ns, _)| !long_only || is_long(*ns));
             counted.map(|(ns, count)| ns as f64 * count as f64).sum::<f64>()
         };
-        let stood_still = |report: Option<&EndReport>| {
-            let lateness = report.and_then(|report| report.disturbance.as_ref()?.lateness);
-            lateness.is_some_and(|lateness| lateness.longest_ns > LATE_NS)
-        };
         let ends = Ends {
             workload: self.workload,
             sender: self.client,
@@ -229,8 +225,8 @@ impl<'a> Measured<'a> {
             stalled_share: time_of(true) / time_of(false).max(1.0),
             median_ns: median_ns as f64,
             least_ns: latency.min as f64,
-            client_stood_still: stood_still(Some(self.client)),
-            server_stood_still: stood_still(self.server),
+            client_stood_still: self.client.stood_still(),
+            server_stood_still: self.server.is_some_and(EndReport::stood_still),
         };
         let (place, cause) = rules::transactions(&facts, seen);
         Some(Limit {

@@ -26,6 +26,8 @@ const LOST: f64 = 0.0005;
 const QUEUEING: f64 = 1.25;
 /// Round trips that are no longer than this against the least wait for a thread rather than in a queue of the path.
 const QUEUE_US: u32 = 1000;
+/// The share of the time, or of the losses, that makes something the reason.
+const MOSTLY: f64 = 0.5;
 /// The share of a window in flight.
 const IN_FLIGHT: f64 = 0.5;
 /// Datagrams lost or dropped: what counts, and what random loss seldom exceeds.
@@ -147,20 +149,45 @@ fn path(facts: &Facts, lost: bool) -> (Place, Cause) {
     (Place::Path, cause)
 }
 
+/// What the two ends' connections tell of a flow over QUIC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct QuicFacts {
+    /// The share of the congestion window that was in flight.
+    pub(super) in_flight_ratio: Option<f64>,
+    /// The shares of the time that the sender waited for its windows (congestion and pacing), and for data.
+    pub(super) window_ratio: Option<f64>,
+    pub(super) application_ratio: Option<f64>,
+    /// Whether packets were spaced out for a rate that was asked for, and for which share of the time.
+    pub(super) asked_pacing_ratio: Option<f64>,
+    /// Datagrams that the receiver's socket dropped, at least, as a share of the packets that were lost.
+    pub(super) socket_drop_ratio: Option<f64>,
+    pub(super) receiver_stood_still: bool,
+}
+
 /// A stream over QUIC.
-pub(super) fn quic(facts: &Facts, in_flight_ratio: Option<f64>) -> (Place, Cause) {
-    if facts.keeps_rate {
+pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
+    let above = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
+    let lost = facts.evidence.lost_ratio.unwrap_or(0.0) > LOST;
+    if facts.keeps_rate || above(seen.asked_pacing_ratio, MOSTLY) {
         return (Place::Sender, Cause::OwnPacing);
     }
     if let Some(processor) = facts.processor(DATAGRAM_DEMAND) {
         return processor;
     }
-    match in_flight_ratio {
-        Some(ratio) if ratio > IN_FLIGHT => {
-            path(facts, facts.evidence.lost_ratio.unwrap_or(0.0) > LOST)
-        }
-        _ => facts.sender(),
+    if lost && above(seen.socket_drop_ratio, MOSTLY) {
+        return (Place::Receiver, Cause::ReceiverSocket);
     }
+    if above(facts.evidence.flow_control_ratio, HELD) {
+        return match seen.receiver_stood_still {
+            true => (Place::Receiver, Cause::ReceiverIdle),
+            false => (Place::ReceiveWindow, Cause::ReceiveWindow),
+        };
+    }
+    let is_window = match (seen.window_ratio, seen.application_ratio) {
+        (Some(window), Some(application)) => window >= application,
+        _ => seen.in_flight_ratio.is_some_and(|ratio| ratio > IN_FLIGHT),
+    };
+    if is_window { path(facts, lost) } else { facts.sender() }
 }
 
 /// What became of datagrams, as shares of those that were sent or refused.
@@ -233,9 +260,14 @@ pub(super) fn is_clear(facts: &Facts, cause: Cause) -> bool {
     let busy = evidence.busy_ratio;
     match cause {
         Cause::SendBuffer => above(evidence.sndbuf_limited_ratio, HELD),
-        Cause::ReceiveWindow => above(evidence.rwnd_limited_ratio, HELD),
+        Cause::ReceiveWindow => {
+            above(evidence.rwnd_limited_ratio.or(evidence.flow_control_ratio), HELD)
+        }
         Cause::OwnPacing => facts.keeps_rate,
         Cause::SenderIdle => busy.is_some_and(|busy| busy < BUSY / 2.0),
+        Cause::ReceiverSocket if evidence.socket_drops.is_some() => {
+            above(evidence.lost_ratio, LOST)
+        }
         Cause::ReceiverIdle | Cause::ReceiverSocket => {
             evidence.receive_queue_bytes.is_some_and(|bytes| bytes >= 2 * UNREAD_BYTES)
         }

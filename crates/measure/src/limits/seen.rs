@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::LimitEvidence;
-use super::rules::Facts;
-use crate::plan::{Direction, Workload};
+use super::rules::{Facts, QuicFacts};
+use crate::plan::{Direction, Pacing, Workload};
 use crate::report::{EndReport, FlowReport};
 use crate::sample::{FlowSample, QuicStatus, Role, Sample, TcpStatus};
 
 /// A rate counts as kept from this share of what was asked.
 const KEPT: f64 = 0.9;
+/// Datagrams of a train that a socket drops as a whole, at least: the least mean of those that stalled readers lost.
+const TRAIN: f64 = 10.0;
 /// A direction's quarters need so many intervals.
 const QUARTERS: usize = 4;
 
@@ -158,8 +160,8 @@ impl<'a> Ends<'a> {
         intervals
     }
 
-    /// What the rules look at of a flow over QUIC, and the share of its window that was in flight.
-    pub(super) fn quic(&self, flow: u32) -> Option<(Facts, Option<f64>)> {
+    /// What the rules look at of a flow over QUIC.
+    pub(super) fn quic(&self, flow: u32) -> Option<(Facts, QuicFacts)> {
         let own = Self::report_of(self.sender, flow)?;
         let last = own.quic?;
         let seen: Vec<_> = self.seen_by(self.sender.role, flow).collect();
@@ -179,7 +181,31 @@ impl<'a> Ends<'a> {
         let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
         facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
         facts.misses_rate = asked.is_some() && !facts.keeps_rate;
-        Some((facts, in_flight.map(|millionths| f64::from(millionths) / 1e6)))
+        let mut told = QuicFacts {
+            in_flight_ratio: in_flight.map(|millionths| f64::from(millionths) / 1e6),
+            receiver_stood_still: self.receiver.is_some_and(EndReport::stood_still),
+            ..QuicFacts::default()
+        };
+        if let Some(waits) = last.waits.filter(|waits| waits.sum_ns() > 0) {
+            let share = |time_ns: u64| Some(time_ns as f64 / waits.sum_ns() as f64);
+            facts.evidence.flow_control_ratio = share(waits.flow_control_ns);
+            told.window_ratio = share(waits.congestion_ns.saturating_add(waits.pacing_ns));
+            told.application_ratio = share(waits.application_ns);
+            let is_asked = matches!(self.workload.quic.pacing, Pacing::Rate { .. });
+            told.asked_pacing_ratio = share(waits.pacing_ns).filter(|_| is_asked);
+        }
+        let theirs = self.receiver.and_then(|report| Self::report_of(report, flow));
+        if let Some(theirs) = theirs {
+            let drops = theirs.quic.and_then(|state| state.socket_drops);
+            let in_trains = theirs.socket.as_ref().and_then(|socket| socket.gro) == Some(true);
+            let datagrams = drops.map(|drops| drops as f64 * if in_trains { TRAIN } else { 1.0 });
+            told.socket_drop_ratio =
+                datagrams.map(|datagrams| datagrams / last.lost_packets.max(1) as f64);
+            facts.evidence.socket_drops = drops;
+            let buffer = theirs.socket.as_ref().and_then(|socket| socket.receive_buffer_bytes);
+            facts.receive_buffer_bytes = buffer.map(u64::from);
+        }
+        Some((facts, told))
     }
 }
 

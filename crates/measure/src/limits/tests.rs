@@ -1,14 +1,19 @@
 use proptest::prelude::*;
 
-use super::rules::{DatagramShares, Facts, Transactions, datagrams, quic, tcp, transactions};
+use super::rules::{
+    DatagramShares, Facts, QuicFacts, Transactions, datagrams, is_clear, quic, tcp, transactions,
+};
 use super::*;
 use crate::histogram::Histogram;
 use crate::plan::{End, Rate, Transport, Workload};
 use crate::report::{
-    Disturbance, EndReport, FlowReport, OwnQueue, SocketQueues, Standstills, ThreadDemand,
+    Disturbance, EndReport, FlowReport, OwnQueue, SocketFacts, SocketQueues, Standstills,
+    ThreadDemand,
 };
 use crate::run::{Draft, Outcome, Run};
-use crate::sample::{DatagramCounts, FlowSample, QuicStatus, Role, Sample, TcpStatus, Traffic};
+use crate::sample::{
+    DatagramCounts, FlowSample, QuicStatus, QuicWaits, Role, Sample, TcpStatus, Traffic,
+};
 use crate::{Kind, Plan};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -166,6 +171,7 @@ fn between(fixture: &Fixture, places: &[f64; 9]) -> Facts {
             lost_ratio: Some(real(fixture.lost, 6)),
             demand_sender: Some(real(fixture.sender, 7)),
             demand_receiver: Some(real(fixture.receiver, 8)),
+            ..LimitEvidence::default()
         },
         keeps_rate: fixture.keeps_rate,
         trend: fixture.trend.map(|trend| real(trend, 0)),
@@ -328,14 +334,88 @@ fn what_became_of_datagrams_tells_the_place() {
 
 #[test]
 fn the_window_in_flight_tells_of_quic() {
+    let in_flight = |ratio| QuicFacts { in_flight_ratio: Some(ratio), ..QuicFacts::default() };
     let path = between(&FIXTURES[3], &[0.5; 9]);
-    assert_eq!(quic(&path, Some(0.9)), (Place::Path, Cause::PathRate));
+    assert_eq!(quic(&path, in_flight(0.9)), (Place::Path, Cause::PathRate));
     let loss = between(&FIXTURES[2], &[0.5; 9]);
-    assert_eq!(quic(&loss, Some(0.8)), (Place::Path, Cause::Loss));
-    assert_eq!(quic(&loss, Some(0.1)), (Place::Sender, Cause::SenderIdle));
+    assert_eq!(quic(&loss, in_flight(0.8)), (Place::Path, Cause::Loss));
+    assert_eq!(quic(&loss, in_flight(0.1)), (Place::Sender, Cause::SenderIdle));
     let busy = between(&FIXTURES[8], &[0.9; 9]);
-    assert_eq!(quic(&busy, Some(0.8)), (Place::Receiver, Cause::RemoteCpu));
-    assert_eq!(quic(&Facts { keeps_rate: true, ..loss }, None).1, Cause::OwnPacing);
+    assert_eq!(quic(&busy, in_flight(0.8)), (Place::Receiver, Cause::RemoteCpu));
+    assert_eq!(quic(&Facts { keeps_rate: true, ..loss }, QuicFacts::default()).1, Cause::OwnPacing);
+}
+
+#[test]
+fn what_quic_waited_for_tells_more_than_its_window() {
+    let loss = between(&FIXTURES[2], &[0.5; 9]);
+    let waits = |window, application| QuicFacts {
+        in_flight_ratio: Some(0.1),
+        window_ratio: Some(window),
+        application_ratio: Some(application),
+        ..QuicFacts::default()
+    };
+    assert_eq!(quic(&loss, waits(0.8, 0.1)), (Place::Path, Cause::Loss));
+    assert_eq!(quic(&loss, waits(0.1, 0.8)), (Place::Sender, Cause::SenderIdle));
+    let dropped = QuicFacts { socket_drop_ratio: Some(0.7), ..waits(0.8, 0.1) };
+    assert_eq!(quic(&loss, dropped), (Place::Receiver, Cause::ReceiverSocket));
+    let asked = QuicFacts { asked_pacing_ratio: Some(0.9), ..dropped };
+    assert_eq!(quic(&loss, asked), (Place::Sender, Cause::OwnPacing));
+    let mut held = loss;
+    held.evidence.rwnd_limited_ratio = None;
+    held.evidence.flow_control_ratio = Some(0.5);
+    assert_eq!(quic(&held, waits(0.4, 0.1)), (Place::ReceiveWindow, Cause::ReceiveWindow));
+    assert!(is_clear(&held, Cause::ReceiveWindow));
+    let stopped = QuicFacts { receiver_stood_still: true, ..waits(0.4, 0.1) };
+    assert_eq!(quic(&held, stopped), (Place::Receiver, Cause::ReceiverIdle));
+}
+
+/// A QUIC sender that waited so long, and the packets that it lost.
+fn quic_sender(waits: QuicWaits, lost_packets: u64) -> QuicStatus {
+    QuicStatus {
+        rtt_us: 50_000,
+        min_rtt_us: 49_000,
+        cwnd_bytes: 1_000_000,
+        sent_packets: 10_000,
+        lost_packets,
+        waits: Some(waits),
+        ..QuicStatus::default()
+    }
+}
+
+#[test]
+fn flow_control_of_quic_is_found_with_the_window_that_would_do() {
+    let mut draft = transfer(Transport::Quic, 5);
+    let (flow_control_ns, congestion_ns) = (4 * SECOND_NS, SECOND_NS);
+    let waits = QuicWaits { flow_control_ns, congestion_ns, ..QuicWaits::default() };
+    draft.client.as_mut().unwrap().flows[0].quic = Some(quic_sender(waits, 0));
+    let [limit] = &finished(draft).summary.limits[..] else { panic!() };
+    assert_eq!((limit.place, limit.cause), (Place::ReceiveWindow, Cause::ReceiveWindow));
+    assert_eq!((limit.sure, limit.evidence.flow_control_ratio), (true, Some(0.8)));
+    // 200 Mbit/s at 50 ms are 1.25 MB.
+    let advice = limit.advice.as_deref().unwrap();
+    assert_eq!(advice, "a receive window of 1.25 MB carries 200 Mbit/s at 50.00 ms of round trip");
+}
+
+#[test]
+fn what_the_receivers_socket_dropped_of_quic_is_no_loss_of_the_path() {
+    let mut draft = transfer(Transport::Quic, 5);
+    let waits = QuicWaits { congestion_ns: 5 * SECOND_NS, ..QuicWaits::default() };
+    draft.client.as_mut().unwrap().flows[0].quic = Some(quic_sender(waits, 300));
+    let theirs = &mut draft.server.as_mut().unwrap().flows[0];
+    theirs.socket = Some(SocketFacts {
+        gro: Some(true),
+        receive_buffer_bytes: Some(425_984),
+        ..SocketFacts::default()
+    });
+    let drops = |socket_drops| Some(QuicStatus { socket_drops, ..QuicStatus::default() });
+    theirs.quic = drops(Some(0));
+    assert_eq!(finished(draft.clone()).summary.limits[0].cause, Cause::Loss);
+    draft.server.as_mut().unwrap().flows[0].quic = drops(Some(30));
+    let [limit] = &finished(draft).summary.limits[..] else { panic!() };
+    assert_eq!((limit.place, limit.cause), (Place::Receiver, Cause::ReceiverSocket));
+    assert_eq!((limit.sure, limit.evidence.socket_drops), (true, Some(30)));
+    let advice = limit.advice.as_deref();
+    assert_eq!(advice, Some("a receive buffer of more than 426 kB"));
 }
 
 #[test]

@@ -16,10 +16,12 @@ mod arrived;
 mod departure;
 mod peer;
 mod streams;
+mod waited;
 
 use arrived::Arrived;
 pub(super) use departure::Held;
 pub(crate) use streams::{StreamAbort, StreamRead};
+use waited::Waited;
 
 use super::cause::Cause;
 use super::datagrams::DatagramsTaken;
@@ -78,6 +80,7 @@ pub(crate) struct Connection {
     /// Whether the last packet was marked as able to carry congestion marks.
     is_marked: bool,
     held: Held,
+    waited: Waited,
 }
 
 /// The most of a close's reason that is sent: it fits into a packet that every path carries.
@@ -108,6 +111,7 @@ impl Connection {
             log: None,
             share: None,
             held: Held::default(),
+            waited: Waited::default(),
             arrived: Arrived::default(),
             is_marked: false,
             datagrams: DatagramsTaken::default(),
@@ -247,6 +251,10 @@ impl Connection {
             sent_acks: Some(stats.frame_tx.acks),
             received_acks: Some(stats.frame_rx.acks),
             acked_bytes: None,
+            data_blocked: Some(stats.frame_tx.data_blocked),
+            stream_data_blocked: Some(stats.frame_tx.stream_data_blocked),
+            waits: Some(self.waited.at(Instant::now())),
+            socket_drops: None,
         }
     }
 

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use socket2::Socket;
 use super::cause::Cause;
 use super::connection::{Connection, SharedConnection};
 use super::stream::Facts;
+use crate::socket::socket_drops;
 use crate::transport::DatagramPath;
 
 /// The time in which a connection must find that its path carries the requested size.
@@ -305,7 +307,8 @@ impl DatagramPath for QuicDatagrams {
     }
 
     fn quic(&self) -> Option<QuicStatus> {
-        Some(self.connection.borrow().status())
+        let socket_drops = socket_drops(self.socket.as_fd());
+        Some(QuicStatus { socket_drops, ..self.connection.borrow().status() })
     }
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {

@@ -1,6 +1,7 @@
 //! A stream of a connection, as any other stream of bytes.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use super::session::Agreed;
 use super::settings::Congestion;
 use crate::control::cipher_of;
 use crate::pattern::Pattern;
+use crate::socket::socket_drops;
 use crate::transport::ByteStream;
 
 /// Which way a stream goes, as this end sees it.
@@ -160,7 +162,8 @@ impl ByteStream for QuicStream {
     fn quic(&self) -> Option<QuicStatus> {
         let mut connection = self.connection.borrow_mut();
         let acked_bytes = connection.delivered_bytes(self.id);
-        Some(QuicStatus { acked_bytes, ..connection.status() })
+        let socket_drops = socket_drops(self.socket.as_fd());
+        Some(QuicStatus { acked_bytes, socket_drops, ..connection.status() })
     }
 
     fn complete(&self, facts: SocketFacts) -> SocketFacts {

@@ -54,8 +54,10 @@ impl Connection {
             (None, 1) if !shut => Held::Congestion,
             (None, _) => Held::Pacing,
         };
+        let stats = self.proto.stats();
+        self.waited.record(now, self.held, (&stats.frame_tx, &stats.frame_rx));
         if !self.datagrams.is_empty() {
-            self.datagrams.record_framed(self.proto.stats().frame_tx.datagram);
+            self.datagrams.record_framed(stats.frame_tx.datagram);
         }
         match (&mut self.gate, &transmit) {
             (Some(gate), Some(transmit)) if !shut => gate.record_sent(transmit.size),
