@@ -6,6 +6,7 @@ use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::limits::{Measured, find_limits};
 use crate::plan::Plan;
+use crate::quantile::latency_intervals;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
 use crate::steady::{Steadiness, steadiness};
@@ -111,6 +112,8 @@ impl Draft {
         if matches!(outcome, Outcome::Complete | Outcome::Interrupted) {
             self.add_limits(&mut summary);
         }
+        let latency_hdr = self.client.as_ref().and_then(|report| report.latency_hdr.as_deref());
+        summary.latency_intervals = latency_intervals(latency_hdr, &self.samples);
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let unmet = self.unmet(outcome);
         let reasons = self.reasons(outcome, &summary, &unmet);
