@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::quantile::latency_intervals;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
-use crate::steady::{Steadiness, steadiness};
+use crate::steady::{Steadiness, steadiness, steady_fairness};
 use crate::summary::{Summary, Unmet, judge_dialect, machine_notes, summarize, unmet};
 use crate::trust::{Judged, Reason, Severity, Trust, judge_run};
 
@@ -116,8 +116,12 @@ impl Draft {
         summary.latency_intervals = latency_intervals(latency_hdr, &self.samples);
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let unmet = self.unmet(outcome);
-        let reasons = self.reasons(outcome, &summary, &unmet);
         let steadiness = self.steadiness();
+        if self.dialect == Dialect::Native && summary.fairness.is_some() {
+            let steady = steady_fairness(&self.plan.workload, &self.samples, &steadiness);
+            summary.fairness = steady.or(summary.fairness);
+        }
+        let reasons = self.reasons(outcome, &summary, &unmet, &steadiness);
         let mut notes = std::mem::take(&mut self.notes);
         for report in client.into_iter().chain(server) {
             let role = report.role.name();
@@ -202,7 +206,13 @@ impl Draft {
     }
 
     /// Why the figures are doubtful or invalid, as far as the run came.
-    fn reasons(&self, outcome: Outcome, summary: &Summary, unmet: &[Unmet]) -> Vec<Reason> {
+    fn reasons(
+        &self,
+        outcome: Outcome,
+        summary: &Summary,
+        unmet: &[Unmet],
+        steadiness: &[Steadiness],
+    ) -> Vec<Reason> {
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let workload = &self.plan.workload;
         let contradictions = match (outcome, self.dialect) {
@@ -223,6 +233,7 @@ impl Draft {
                 has_bursts,
                 summary,
                 unmet,
+                steadiness,
             }));
         }
         reasons
