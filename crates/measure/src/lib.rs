@@ -28,6 +28,7 @@
 //! * [`quantile`] tells how well one run knows the quantiles of its latencies.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`hunt`] searches for the highest rate that keeps limits.
+//! * [`loaded`] has latency while a path is idle and while it is filled.
 //! * [`dialect`] has what only another tool's test has.
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
@@ -58,6 +59,7 @@ pub mod histogram;
 pub mod hunt;
 pub mod limits;
 pub mod link;
+pub mod loaded;
 pub mod matrix;
 pub mod media;
 pub mod metric;
