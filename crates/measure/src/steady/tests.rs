@@ -79,7 +79,6 @@ fn steady_runs_that_vary_much_are_seldom_told_to_be_unsteady() {
         let series: Vec<_> = (0..400).map(|seed| varied(seed, alike, times)).collect();
         let rise = series.iter().filter(|it| find_warm_up(it) == Some(WarmUp::NotSteady)).count();
         let changed = series.iter().filter(|it| find_change(it).is_some()).count();
-        println!("{alike} {times}: {rise} {changed}");
         assert!(rise + changed <= 4, "{alike} {times}: {rise} rise, {changed} change");
     }
 }
