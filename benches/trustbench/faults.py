@@ -2,7 +2,7 @@
 
 from trustbench.rates import Rate
 
-WORKLOADS = ["stream --rate 100M", "stream --udp --rate 50M", "stream --quic --rate 50M", "rr", "rr --rate 1000"]
+WORKLOADS = ["stream --rate 50M", "stream --udp --rate 20M", "stream --quic --rate 20M", "rr", "rr --rate 1000"]
 # A fault, and the codes that name it.
 FAULTS = {
     "client stopped": {"stood_still"},

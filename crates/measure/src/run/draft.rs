@@ -230,6 +230,7 @@ impl Draft {
                 client,
                 server,
                 samples,
+                is_native: self.dialect == Dialect::Native,
                 has_bursts,
                 summary,
                 unmet,
