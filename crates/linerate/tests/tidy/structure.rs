@@ -96,7 +96,7 @@ const WIDE: &[Exception] = &[
     ("wire", "Client", 13, STATE),
     ("wire", "Layout", 13, FORMAT),
     ("wire", "Results", 13, FORMAT),
-    ("measure", "TcpStatus", 15, FORMAT),
+    ("measure", "TcpStatus", 16, FORMAT),
     ("measure", "Run", 14, FORMAT),
     ("wire", "Setup", 13, FORMAT),
 ];
