@@ -230,8 +230,7 @@ fn courses_of(store: &Store, details: &RunDetails) -> Result<Vec<Course>, StoreE
     let measured = Measured::of(store, details, COURSE_WINDOWS)?;
     let of_iteration = |iteration: &IterationRow| {
         let mut samples = iteration.samples.iter();
-        let Some((windows, unit)) =
-            samples.find_map(|sample| measured.windows(iteration, sample))
+        let Some((windows, unit)) = samples.find_map(|sample| measured.windows(iteration, sample))
         else {
             return Course::default();
         };

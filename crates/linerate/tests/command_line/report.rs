@@ -100,7 +100,8 @@ fn the_program_reads_its_own_pages_and_repeats() {
     std::fs::write(at("again.json"), &document).unwrap();
     let again = succeed(home.path(), &format!("report {}", at("again.json"))).stdout;
     assert_eq!(again, drawn_as(&drawn, "again"));
-    let shown = succeed(home.path(), &format!("results show 0a1b2c3d --store {kept} --json")).stdout;
+    let shown =
+        succeed(home.path(), &format!("results show 0a1b2c3d --store {kept} --json")).stdout;
     std::fs::write(at("shown.json"), shown).unwrap();
     let shown = succeed(home.path(), &format!("report {}", at("shown.json"))).stdout;
     assert!(shown.contains("nightly") && !shown.contains("class=\"spark\""), "{shown}");
