@@ -112,7 +112,7 @@ const SPREAD: &[Exception] = &[
     ("engine", "ClientTest", 4, STATE),
     ("engine", "Endpoint", 3, STATE),
     ("engine", "MultiplexedEndpoint", 3, STATE),
-    ("results", "Store", 6, READERS),
+    ("results", "Store", 7, READERS),
 ];
 
 #[rustfmt::skip]
