@@ -14,10 +14,10 @@ from pagecheck.checks import check_page
 
 DESCRIPTION = """Looks at the pages of linerate in headless Chromium.
 
-Makes pages of runs, of a comparison and of a matrix, and opens them from disk, light and dark, on a wide and on a narrow
-screen and for paper; then likewise the pages that `linerate web` serves, and its list while a run ends. No page may ask
-for anything that is not its own, or have an error on the console. No label may overlap another one or be cut. Of each
-page with panels the line must follow the pointer, and the button must change bits to bytes and back.
+Makes pages of runs, of a comparison and of a matrix, and opens them from disk, light and dark, on a wide and on a
+narrow screen and for paper; then likewise the pages that `linerate web` serves, and its list while a run is added. No
+page may ask for anything that is not its own, or have an error on the console. No label may overlap another one or be
+cut. Of each page with panels the line must follow the pointer, and the button must change bits to bytes and back.
 
 Pictures of all pages go to a directory, to be looked at. Without Chromium the command says so and checks nothing
 (Debian: apt install chromium). Prints a line for each page, and exits with 1 where one has a fault."""
@@ -60,8 +60,8 @@ class Workshop:
 
     def run(self, *words):
         """Runs the program. On a busy machine a run may be called untrustworthy, and two may differ."""
-        done = subprocess.run([self.program, *words], cwd=self.home, env=self.environment, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run([self.program, *words], cwd=self.home, env=self.environment, capture_output=True,
+                              text=True, check=False)
         if done.returncode not in (0, 6, 7):
             raise SystemExit(f"linerate {' '.join(words)}: exit code {done.returncode}: {done.stderr}")
 
