@@ -23,6 +23,9 @@ pub struct PathFigures {
     pub mean_rtt_ns: Option<u64>,
     /// Congestion windows at its end, those that sent in it together.
     pub cwnd_bytes: Option<u64>,
+    /// Bytes sent and neither acknowledged nor held to be lost at its end, likewise; `None` where one of them doesn't
+    /// tell.
+    pub in_flight_bytes: Option<u64>,
 }
 
 /// What is known of a connection.
@@ -34,6 +37,7 @@ struct Path {
     lost: u64,
     rtt_us: u64,
     cwnd_bytes: u64,
+    in_flight_bytes: Option<u64>,
 }
 
 impl SendingPaths {
@@ -53,6 +57,10 @@ impl SendingPaths {
             lost,
             mean_rtt_ns: rtt_us.saturating_mul(1000).checked_div(count),
             cwnd_bytes: sending().map(|path| path.cwnd_bytes).reduce(u64::saturating_add),
+            in_flight_bytes: sending()
+                .map(|path| path.in_flight_bytes)
+                .reduce(|a, b| Some(a?.saturating_add(b?)))
+                .flatten(),
         }
     }
 
@@ -70,17 +78,29 @@ impl SendingPaths {
             if !sends && !self.lost_before.contains_key(&number) {
                 continue;
             }
-            let (lost, rtt_us, cwnd_bytes) = match (flow.tcp, &flow.quic) {
-                (Some(tcp), _) => (tcp.retransmitted_segments.into(), tcp.rtt_us, tcp.cwnd_bytes()),
-                (None, Some(quic)) => (quic.lost_packets, quic.rtt_us, quic.cwnd_bytes),
+            let path = match (flow.tcp, &flow.quic) {
+                (Some(tcp), _) => Path {
+                    number,
+                    sends,
+                    lost: tcp.retransmitted_segments.into(),
+                    rtt_us: tcp.rtt_us.into(),
+                    cwnd_bytes: tcp.cwnd_bytes(),
+                    in_flight_bytes: tcp.in_flight_bytes(),
+                },
+                (None, Some(quic)) => Path {
+                    number,
+                    sends,
+                    lost: quic.lost_packets,
+                    rtt_us: quic.rtt_us.into(),
+                    cwnd_bytes: quic.cwnd_bytes,
+                    in_flight_bytes: quic.in_flight_bytes,
+                },
                 (None, None) => continue,
             };
             // Flows of one connection stand beside each other.
             match paths.last_mut().filter(|path| path.number == number) {
                 Some(path) => path.sends |= sends,
-                None => {
-                    paths.push(Path { number, sends, lost, rtt_us: rtt_us.into(), cwnd_bytes });
-                }
+                None => paths.push(path),
             }
         }
         paths

@@ -202,12 +202,20 @@ pub struct TcpStatus {
     /// Bytes that have come and this end has not read yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_queue_bytes: Option<u32>,
+    /// Segments sent and not acknowledged yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unacked_segments: Option<u32>,
 }
 
 impl TcpStatus {
     /// The congestion window.
     pub fn cwnd_bytes(&self) -> u64 {
         u64::from(self.cwnd_segments) * u64::from(self.mss_bytes)
+    }
+
+    /// About so many bytes are sent and not acknowledged yet: segments times the largest segment.
+    pub fn in_flight_bytes(&self) -> Option<u64> {
+        Some(u64::from(self.unacked_segments?) * u64::from(self.mss_bytes))
     }
 }
 
@@ -390,6 +398,10 @@ impl DatagramCounts {
 pub struct CpuSample {
     /// Of the threads that carry the flows.
     pub load: CpuSeconds,
+    /// Seconds that these threads were ready to run and had no processor, all together; absent where the kernel doesn't
+    /// count them (/proc/TID/schedstat).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
     /// Of the machine, processor by processor, everything that ran on it included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machine: Vec<MachineCpu>,

@@ -3,6 +3,8 @@
 //! Lines are drawn in a field of 1000 by 100 that the page stretches; labels are text of the page beside it. So labels
 //! keep their size on a narrow screen. A panel of many points has the least and greatest value of each column.
 
+use std::collections::BTreeMap;
+
 use crate::html::Html;
 use crate::quantity::{Quantity, axis, step};
 
@@ -20,6 +22,8 @@ pub(crate) enum Look {
     Solid,
     Dashed,
     Bars,
+    /// A layer of a stack: bars that hide what is behind them. The layers of a panel are given from the highest one on.
+    Stack,
 }
 
 /// A line of a panel.
@@ -38,6 +42,28 @@ pub(crate) struct Panel {
     pub(crate) title: &'static str,
     pub(crate) quantity: Quantity,
     pub(crate) lines: Vec<Line>,
+    /// Words below it, each for a time.
+    pub(crate) strip: Vec<Span>,
+}
+
+/// A word that holds for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) word: &'static str,
+}
+
+impl Panel {
+    /// A panel without lines.
+    pub(crate) fn new(title: &'static str, quantity: Quantity) -> Self {
+        Self { title, quantity, lines: Vec::new(), strip: Vec::new() }
+    }
+
+    /// Whether its lines are the layers of a stack, which fills the field.
+    fn is_stack(&self) -> bool {
+        self.lines.iter().any(|line| line.look == Look::Stack)
+    }
 }
 
 /// The axis that panels share.
@@ -61,6 +87,9 @@ const MOST_POINTS: usize = 2000;
 /// Columns of a small picture. From more values on a column has its least and greatest value.
 const SPARK_COLUMNS: usize = 250;
 
+/// The most words below a panel.
+const MOST_SPANS: usize = 100;
+
 const COLOURS: [&str; 4] = ["c0", "c1", "c2", "c3"];
 
 impl Look {
@@ -69,6 +98,7 @@ impl Look {
             Self::Solid => "",
             Self::Dashed => "dash ",
             Self::Bars => "bars ",
+            Self::Stack => "stack ",
         }
     }
 }
@@ -121,12 +151,16 @@ pub(crate) fn render_panels(time: &TimeAxis, panels: &[Panel]) -> Html {
 
 fn render_panel(time: &TimeAxis, panel: &Panel) -> Html {
     let values = panel.lines.iter().flat_map(|line| &line.points).map(|point| point.value);
-    let (high, marks) = axis(values.fold(0.0, f64::max));
+    let (high, marks) = match panel.is_stack() {
+        true => (100.0, vec![0.0, 25.0, 50.0, 75.0, 100.0]),
+        false => axis(values.fold(0.0, f64::max)),
+    };
     let mut html = Html::new();
     html.markup("<section class=\"panel\" data-high=\"")
         .text(&high.to_string())
         .markup("\" data-unit=\"")
         .markup(panel.quantity.name())
+        .markup(if panel.is_stack() { "\" data-stack=\"" } else { "" })
         .markup("\"><header><h3>")
         .markup(panel.title)
         .markup("</h3><ul class=\"key\">");
@@ -137,6 +171,16 @@ fn render_panel(time: &TimeAxis, panel: &Panel) -> Html {
     }
     html.markup("</ul></header><div class=\"plot\">");
     open_field(&mut html, panel.title);
+    let mut lines = Html::new();
+    for line in &panel.lines {
+        lines.markup("<g class=\"");
+        line.push_class(&mut lines);
+        lines.markup("\">").html(&render_line(time, line, high)).markup("</g>");
+    }
+    // A stack hides what is behind it.
+    if panel.is_stack() {
+        html.html(&lines);
+    }
     if time.warm_up_ns > 0 {
         html.markup("<rect class=\"warm\" width=\"")
             .number(time.x(time.warm_up_ns))
@@ -150,14 +194,52 @@ fn render_panel(time: &TimeAxis, panel: &Panel) -> Html {
         }
         html.markup("\"/>");
     }
-    for line in &panel.lines {
-        html.markup("<g class=\"");
-        line.push_class(&mut html);
-        html.markup("\">").html(&render_line(time, line, high)).markup("</g>");
+    if !panel.is_stack() {
+        html.html(&lines);
     }
     html.markup("</svg>");
     push_labels(&mut html, &marks, high, panel.quantity);
-    html.markup("</div></section>\n");
+    html.markup("</div>").html(&render_strip(time, &panel.strip)).markup("</section>\n");
+    html
+}
+
+/// Words below a panel, each as wide as its time. Where there are too many for that, how often each stands there.
+fn render_strip(time: &TimeAxis, strip: &[Span]) -> Html {
+    let mut html = Html::new();
+    if strip.is_empty() {
+        return html;
+    }
+    if strip.len() > MOST_SPANS {
+        return render_shares(strip);
+    }
+    html.markup("<div class=\"strip\">");
+    for span in strip {
+        let (from, to) = (time.x(span.from_ns), time.x(span.to_ns));
+        html.markup("<i style=\"left:").number(from / COLUMNS * 100.0).markup("%;width:");
+        html.number((to - from).max(0.0) / COLUMNS * 100.0).markup("%\" title=\"");
+        html.markup(span.word).markup("\">").markup(span.word).markup("</i>");
+    }
+    html.markup("</div>");
+    html
+}
+
+/// The share of the time that each word has, the greatest first.
+fn render_shares(strip: &[Span]) -> Html {
+    let mut shares: BTreeMap<&'static str, f64> = BTreeMap::new();
+    for span in strip {
+        let length = span.to_ns.saturating_sub(span.from_ns);
+        *shares.entry(span.word).or_default() += length as f64;
+    }
+    let all: f64 = shares.values().sum();
+    let mut shares: Vec<_> = shares.into_iter().collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut html = Html::new();
+    html.markup("<p class=\"soft\">");
+    for (place, (word, length)) in shares.into_iter().enumerate() {
+        html.markup(if place == 0 { "" } else { ", " }).markup(word);
+        html.text(&format!(" {:.0} %", length / all.max(1.0) * 100.0));
+    }
+    html.markup(" of the time</p>");
     html
 }
 
@@ -213,7 +295,7 @@ fn render_line(time: &TimeAxis, line: &Line, high: f64) -> Html {
         if is_dense {
             corners = thinned(&corners);
         }
-        if let (Look::Bars, Some(first), Some(last)) =
+        if let (Look::Bars | Look::Stack, Some(first), Some(last)) =
             (line.look, corners.first().copied(), corners.last().copied())
         {
             corners.insert(0, (first.0, 100.0));
@@ -342,7 +424,7 @@ mod tests {
     }
 
     fn panel(lines: Vec<Line>) -> Panel {
-        Panel { title: "Rate", quantity: Quantity::Rate, lines }
+        Panel { lines, ..Panel::new("Rate", Quantity::Rate) }
     }
 
     #[test]

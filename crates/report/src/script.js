@@ -73,7 +73,9 @@
       cursor.className = "cursor";
       cursor.hidden = true;
       const keys = all(".key li", panel).map((item) => item.appendChild(document.createElement("b")));
-      return { plot, cursor, keys, groups: all("g", panel), high: +panel.dataset.high, render: quantities[panel.dataset.unit] };
+      // Each layer of a stack begins where the next one ends.
+      const isStack = "stack" in panel.dataset;
+      return { plot, cursor, keys, isStack, groups: all("g", panel), high: +panel.dataset.high, render: quantities[panel.dataset.unit] };
     });
     const clear = () => panels.forEach((panel) => { panel.cursor.hidden = true; panel.keys.forEach((key) => { key.textContent = ""; }); });
     time.onpointerleave = clear;
@@ -84,8 +86,10 @@
       for (const panel of panels) {
         panel.cursor.hidden = false;
         panel.cursor.style.left = share * 100 + "%";
+        const values = panel.groups.map((group) => valueAt(group, share * 1000, panel.high));
         panel.groups.forEach((group, place) => {
-          const value = valueAt(group, share * 1000, panel.high);
+          let value = values[place];
+          if (panel.isStack && value !== null) value -= values[place + 1] ?? 0;
           if (panel.keys[place]) panel.keys[place].textContent = value === null ? "" : panel.render(Math.max(value, 0));
         });
       }

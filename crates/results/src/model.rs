@@ -240,6 +240,11 @@ impl Aggregation {
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Sum, Self::Avg, Self::Max, Self::Min].into_iter().find(|one| one.name() == name)
     }
+
+    /// Whether it looks at single values.
+    pub(crate) fn is_extreme(self) -> bool {
+        matches!(self, Self::Max | Self::Min)
+    }
 }
 
 /// A series of values.

@@ -10,6 +10,7 @@
 //! With [`SeriesQuery::compat`] the answer is that of the Common Data Model's query server, with what differs there:
 //! [`QUIRKS`].
 
+mod periods;
 mod reader;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use rusqlite::params;
 use serde::Serialize;
 
 use crate::breakout::Breakout;
+pub use periods::Periods;
 use reader::{Reader, damaged};
 
 use crate::store::{RunId, Store};
@@ -196,6 +198,8 @@ pub struct Window {
 struct Selected {
     id: i64,
     timeline: i64,
+    /// The period that it is of; absent: of the whole run.
+    period: Option<i64>,
     labels: BTreeMap<String, String>,
 }
 
@@ -324,7 +328,7 @@ impl Store {
                 windows.len()
             )));
         }
-        let extremes = matches!(aggregation, Aggregation::Max | Aggregation::Min);
+        let extremes = aggregation.is_extreme();
         let mut reader = Reader::new(self, query, &windows, extremes)?;
         let mut answered = Vec::with_capacity(groups.groups.len());
         for (labels, members) in groups.groups {
@@ -372,7 +376,7 @@ impl Store {
         period: Option<i64>,
     ) -> Result<(Kind, Vec<Selected>), StoreError> {
         let of_run = query.compat || period.is_none();
-        let sql = "SELECT s.id, s.timeline, s.unit, s.class, s.aggregation, l.name, l.value FROM series s \
+        let sql = "SELECT s.id, s.timeline, s.unit, s.class, s.aggregation, l.name, l.value, s.period FROM series s \
                    LEFT JOIN label l ON l.series = s.id WHERE s.run = ?1 AND s.source = ?2 AND s.type = ?3 \
                    AND (?4 OR s.period IS NULL OR s.period = ?5) ORDER BY s.id";
         let mut rows = self.connection.prepare(sql)?;
@@ -388,7 +392,7 @@ impl Store {
                     return Err(StoreError::Damaged(why));
                 }
                 let labels = BTreeMap::new();
-                found.push(Selected { id, timeline: row.get(1)?, labels });
+                found.push(Selected { id, timeline: row.get(1)?, period: row.get(7)?, labels });
             }
             if kind.is_none() {
                 let aggregation: String = row.get(4)?;

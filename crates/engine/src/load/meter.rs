@@ -32,7 +32,8 @@ pub(super) struct Meter {
     /// The lost datagrams that samples have told of.
     lost: LossIntervals,
     last_machine: MachineTimes,
-    last_cpu: CpuSeconds,
+    /// What the threads had run, and the seconds that they had waited for a processor, all together.
+    last_cpu: (CpuSeconds, f64),
     /// The end of the warm-up, or the opening where there is none.
     pub(super) measuring_ns: u64,
     /// What each flow had done by the end of a warm-up; empty where there is none.
@@ -52,7 +53,7 @@ impl Meter {
             last: Reading::default(),
             lost: LossIntervals::default(),
             last_machine: MachineTimes::default(),
-            last_cpu: CpuSeconds::default(),
+            last_cpu: (CpuSeconds::default(), 0.0),
             measuring_ns: 0,
             base: Vec::new(),
             base_machine: MachineTimes::default(),
@@ -136,6 +137,8 @@ impl Meter {
         }
         let machine = MachineTimes::now();
         let load = cpu_of(shards);
+        let wait_s = wait_of(shards);
+        let (last_load, last_wait_s) = self.last_cpu;
         // Those of the warm-up are not counted.
         let frames = reading.frames_since(&self.last).filter(|_| !self.warming);
         let lost = self.lost.next(reading.total.datagrams_missing());
@@ -149,7 +152,8 @@ impl Meter {
             latency_hdr: reading.latencies_since(&self.last),
             flows: flow_samples(flows, &reading, &self.last),
             cpu: Some(CpuSample {
-                load: load.since(self.last_cpu),
+                load: load.since(last_load),
+                wait_s: wait_s.map(|wait_s| (wait_s - last_wait_s).max(0.0)),
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
@@ -157,7 +161,7 @@ impl Meter {
         };
         self.last = reading;
         self.last_machine = machine;
-        self.last_cpu = load;
+        self.last_cpu = (load, wait_s.unwrap_or(last_wait_s));
         Some(sample)
     }
 
@@ -220,6 +224,12 @@ impl Reading {
 fn cpu_of(shards: &[Shard]) -> CpuSeconds {
     let known = shards.iter().filter_map(Shard::cpu);
     known.fold(CpuSeconds::default(), CpuSeconds::plus)
+}
+
+/// What the threads have waited for a processor, all together; `None` where the kernel doesn't tell.
+fn wait_of(shards: &[Shard]) -> Option<f64> {
+    let waits = shards.iter().filter_map(|shard| Some(shard.demand()?.wait_s));
+    waits.reduce(|a, b| a + b)
 }
 
 /// The sums over all flows, in a sample whose other fields are still empty.

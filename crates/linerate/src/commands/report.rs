@@ -7,18 +7,17 @@ use linerate_measure::comparison::Comparison;
 use linerate_measure::repeats::Repeats;
 use linerate_measure::run::exit;
 use linerate_measure::{Role, Run};
-use linerate_report::{MOST_POINTS, MatrixPage, Page, Source, extract, render_matrix};
-use linerate_results::query::SeriesQuery;
-use linerate_results::read::RunDetails;
+use linerate_report::{MatrixPage, Page, Source, extract, render_matrix};
+use linerate_results::read::{IterationRow, RunDetails};
 use linerate_results::{Store, StoreError};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::results::{run_json, split_metric, values_of};
+use super::results::{Measured, run_json, values_of};
 use super::{Failure, await_file, open_destination, run::read};
 use crate::args::ReportArgs;
 use crate::output::{
-    Course, Destination, Document, file_name, matrix_page, render_json, render_page,
+    Course, Destination, Document, MatrixDocument, file_name, matrix_page, render_json, render_page,
 };
 use crate::store;
 
@@ -84,7 +83,7 @@ fn text_of(args: &ReportArgs) -> Result<String, Failure> {
                 true => extract(&text).map_err(|why| Failure::usage(format!("{name} {why}")))?,
                 false => text,
             };
-            // What a page has is given back whatever it is, such as a matrix.
+            // What a page has is given back whatever it is.
             if is_page && args.extract {
                 return Ok(text);
             }
@@ -125,15 +124,17 @@ fn of_kept(source: &str, flag: Option<&Path>) -> Result<Found, Failure> {
 
 /// The document of a file.
 fn of_document(text: String, name: &str) -> Result<Found, Failure> {
-    let document = read_document(&text).ok_or_else(|| {
+    let document = read_document(&text).map(Shown::Document);
+    let matrix = || read_matrix(&text).map(|matrix| Shown::Matrix(Box::new(matrix)));
+    let shown = document.or_else(matrix).ok_or_else(|| {
         Failure::usage(format!(
-            "{name} holds no run and no comparison: give a file as `linerate stream --json` or \
-             `linerate compare --json` prints it"
+            "{name} holds no run, no comparison and no matrix: give a file as `linerate stream --json`, \
+             `linerate compare --json` or `linerate results show --json` prints it"
         ))
     })?;
     let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = format!("{}.json", stem.unwrap_or_else(|| "run".to_owned()));
-    Ok(Found { name, text, shown: Shown::Document(document) })
+    Ok(Found { name, text, shown })
 }
 
 /// Reads a document; `None` where it is none, or has no run.
@@ -204,40 +205,45 @@ pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
         }
     }
     let values = values_of(store, &details)?;
-    let courses = courses_of(store, &details)?;
-    let page = matrix_page(&details, &values, &courses);
-    let text = render_json(&run_json(store, &details, &values)?) + "\n";
-    Ok(Found { name, text, shown: Shown::Matrix(Box::new(page)) })
+    let mut document = run_json(store, &details, &values)?;
+    let iterations = document.get_mut("iterations").and_then(serde_json::Value::as_array_mut);
+    for (iteration, course) in iterations.into_iter().flatten().zip(courses_of(store, &details)?) {
+        if let Some(iteration) = iteration.as_object_mut() {
+            iteration.insert("course".to_owned(), json!(course));
+        }
+    }
+    let text = render_json(&document) + "\n";
+    match read_matrix(&text) {
+        Some(matrix) => Ok(Found { name, text, shown: Shown::Matrix(Box::new(matrix)) }),
+        None => Err(StoreError::Damaged(format!("the run {} has no page", details.row.run))),
+    }
 }
 
-/// The course of the first done sample of each iteration that a page shows.
+/// The page of a document of a matrix: what [`of_store`] makes, or `linerate results show --json` prints.
+fn read_matrix(text: &str) -> Option<MatrixPage> {
+    let matrix: MatrixDocument = serde_json::from_str(text).ok()?;
+    Some(matrix_page(&matrix))
+}
+
+/// The course of the first measured sample of each iteration.
 fn courses_of(store: &Store, details: &RunDetails) -> Result<Vec<Course>, StoreError> {
-    let mut courses = Vec::new();
-    for iteration in &details.iterations {
-        let mut samples = iteration.samples.iter().filter(|_| courses.len() < MOST_POINTS);
-        let period = samples.find_map(|sample| sample.period.as_ref());
-        let (Some(period), Some((source, metric))) =
-            (period, split_metric(&iteration.primary_metric))
+    let measured = Measured::of(store, details, COURSE_WINDOWS)?;
+    let of_iteration = |iteration: &IterationRow| {
+        let mut samples = iteration.samples.iter();
+        let Some((windows, unit)) = samples.find_map(|sample| measured.windows(iteration, sample))
         else {
-            courses.push(Course::default());
-            continue;
+            return Course::default();
         };
-        let mut query = SeriesQuery::new(details.row.id, source, metric);
-        query.period = Some(period.uuid.clone());
-        query.resolution = COURSE_WINDOWS;
-        courses.push(match store.query(&query) {
-            Ok(answer) => {
-                let windows = answer.groups.first().map(|group| group.windows.as_slice());
-                let values = windows.unwrap_or_default().iter();
-                let values = values.map(|window| window.value.filter(|_| window.coverage > 0.0));
-                Course { values: values.collect(), unit: answer.unit }
-            }
-            // A sample may have failed before it measured what others have.
-            Err(StoreError::NotFound(_)) => Course::default(),
-            Err(error) => return Err(error),
-        });
-    }
-    Ok(courses)
+        let values = windows.iter();
+        let values = values.map(|window| window.value.filter(|_| window.coverage > 0.0));
+        Course { values: values.map(|value| value.map(shortened)).collect(), unit: unit.to_owned() }
+    };
+    Ok(details.iterations.iter().map(of_iteration).collect())
+}
+
+/// A value as exact as a small picture shows it, so that its text is short.
+fn shortened(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 /// The plans of a document, as `linerate run` reads them. A start is left out: it has passed.

@@ -3,6 +3,7 @@
 mod index;
 mod metrics;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
@@ -11,8 +12,8 @@ use linerate_measure::run::exit;
 use linerate_results::breakout::Breakout;
 use linerate_results::compare::Mean;
 use linerate_results::plot::{Frame, Line, dots_across, render_svg, render_text};
-use linerate_results::query::{Answer, SeriesQuery};
-use linerate_results::read::{RunDetails, RunRow};
+use linerate_results::query::{Answer, Periods, SeriesQuery, Window};
+use linerate_results::read::{IterationRow, RunDetails, RunRow, SampleRow};
 use linerate_results::{Store, StoreError};
 use rustix::stdio::stdout;
 use serde_json::json;
@@ -97,32 +98,54 @@ pub(super) type Values = Vec<Vec<Option<f64>>>;
 
 /// The values of all samples of a run.
 pub(super) fn values_of(store: &Store, details: &RunDetails) -> Result<Values, StoreError> {
-    let mut values = Vec::new();
-    for iteration in &details.iterations {
-        let mut of_samples = Vec::new();
-        for sample in &iteration.samples {
-            let mut value = None;
-            if let (Some(period), Some((source, metric))) =
-                (&sample.period, split_metric(&iteration.primary_metric))
-            {
-                let mut query = SeriesQuery::new(details.row.id, source, metric);
-                query.period = Some(period.uuid.clone());
-                // A sample may have failed before it measured what others have.
-                value = match store.query(&query) {
-                    Ok(answer) => first_value(&answer),
-                    Err(StoreError::NotFound(_)) => None,
-                    Err(error) => return Err(error),
-                };
-            }
-            of_samples.push(value);
-        }
-        values.push(of_samples);
-    }
-    Ok(values)
+    let measured = Measured::of(store, details, 1)?;
+    let of_iteration = |iteration: &IterationRow| {
+        let values = iteration.samples.iter().map(|sample| {
+            let (windows, _) = measured.windows(iteration, sample)?;
+            windows.first()?.value
+        });
+        values.collect()
+    };
+    Ok(details.iterations.iter().map(of_iteration).collect())
 }
 
-fn first_value(answer: &Answer) -> Option<f64> {
-    answer.groups.first()?.windows.first()?.value
+/// The primary metrics of a run in all its periods. Each metric is looked up once.
+pub(super) struct Measured<'a> {
+    metrics: BTreeMap<&'a str, Periods>,
+}
+
+impl<'a> Measured<'a> {
+    /// Looks them up, so many windows for each period.
+    pub(super) fn of(
+        store: &Store,
+        details: &'a RunDetails,
+        resolution: u32,
+    ) -> Result<Self, StoreError> {
+        let mut metrics = BTreeMap::new();
+        let names: BTreeSet<&str> =
+            details.iterations.iter().map(|one| one.primary_metric.as_str()).collect();
+        for name in names {
+            let Some(metric) = split_metric(name) else { continue };
+            match store.query_periods(details.row.id, metric, resolution) {
+                Ok(periods) => drop(metrics.insert(name, periods)),
+                // All samples may have failed before they measured it.
+                Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self { metrics })
+    }
+
+    /// The windows of a sample in the primary metric of its iteration, and their unit; `None` where it was not measured.
+    pub(super) fn windows(
+        &self,
+        iteration: &IterationRow,
+        sample: &SampleRow,
+    ) -> Option<(&[Window], &str)> {
+        let periods = self.metrics.get(iteration.primary_metric.as_str())?;
+        let windows = periods.windows.get(&sample.period.as_ref()?.uuid)?;
+        Some((windows, &periods.unit))
+    }
 }
 
 /// Source and type of the first metric of a list.

@@ -1,5 +1,6 @@
 //! Pages of documents. What they say is what the text printers have.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_measure::comparison::{Comparison, median};
@@ -9,8 +10,8 @@ use linerate_report::{
     render_comparison, render_run, render_runs,
 };
 use linerate_results::compare::Mean;
-use linerate_results::read::{IterationRow, RunDetails, RunRow};
-use serde::Deserialize;
+use linerate_results::read::RunRow;
+use serde::{Deserialize, Serialize};
 
 use super::comparison::{render_estimate, render_origin};
 use super::ends::rows_of_ends;
@@ -150,7 +151,7 @@ pub(crate) fn listed_run(run: &RunRow, earlier: Option<&RunRow>) -> ListedRun {
 }
 
 /// The course of an iteration's first sample, and the unit of its values.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Course {
     /// A value for each window of time.
     pub(crate) values: Vec<Option<f64>>,
@@ -158,15 +159,71 @@ pub(crate) struct Course {
     pub(crate) unit: String,
 }
 
-/// A stored run of several cells in words: with the values of its samples and the course of each iteration.
-pub(crate) fn matrix_page(
-    details: &RunDetails,
-    values: &[Vec<Option<f64>>],
-    courses: &[Course],
-) -> MatrixPage {
-    let row = &details.row;
+/// What a page reads of the document of a stored run of several cells.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct MatrixDocument {
+    run: KeptRun,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    #[serde(default)]
+    hosts: Vec<KeptHost>,
+    #[serde(default)]
+    notes: Vec<KeptNote>,
+    iterations: Vec<KeptIteration>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct KeptRun {
+    run: String,
+    title: String,
+    status: String,
+    partial: bool,
+    began_ms: i64,
+    command: String,
+    version: String,
+    done: u32,
+    cells: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct KeptHost {
+    name: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct KeptNote {
+    position: Option<u32>,
+    text: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct KeptIteration {
+    status: String,
+    params: Vec<KeptParam>,
+    primary_metric: String,
+    samples: Vec<KeptSample>,
+    /// Absent in what `linerate results show --json` prints.
+    #[serde(default)]
+    course: Course,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct KeptParam {
+    arg: String,
+    value: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct KeptSample {
+    status: String,
+    value: Option<f64>,
+}
+
+/// A stored run of several cells in words.
+pub(crate) fn matrix_page(matrix: &MatrixDocument) -> MatrixPage {
+    let row = &matrix.run;
     let mut parameters: Vec<String> = Vec::new();
-    for param in details.iterations.iter().flat_map(|iteration| &iteration.params) {
+    for param in matrix.iterations.iter().flat_map(|iteration| &iteration.params) {
         if !parameters.contains(&param.arg) {
             parameters.push(param.arg.clone());
         }
@@ -182,12 +239,10 @@ pub(crate) fn matrix_page(
         ),
         fact("command", format!("{} ({})", row.command, row.version)),
     ];
-    facts.extend(details.tags.iter().map(|(name, value)| fact(name, value.clone())));
-    let hosts: Vec<&str> = details.hosts.iter().map(|host| host.name.as_str()).collect();
+    facts.extend(matrix.tags.iter().map(|(name, value)| fact(name, value.clone())));
+    let hosts: Vec<&str> = matrix.hosts.iter().map(|host| host.name.as_str()).collect();
     facts.push(fact("hosts", hosts.join(", ")));
-    let rows = details.iterations.iter().zip(values).zip(courses);
-    let rows =
-        rows.map(|((iteration, values), course)| row_of(iteration, &parameters, values, course));
+    let rows = matrix.iterations.iter().map(|iteration| row_of(iteration, &parameters));
     let on_cell = |position: Option<u32>| {
         position.map(|position| format!("cell {position}: ")).unwrap_or_default()
     };
@@ -196,22 +251,18 @@ pub(crate) fn matrix_page(
         facts,
         rows: rows.collect(),
         parameters,
-        notes: details
+        notes: matrix
             .notes
             .iter()
-            .map(|(position, note)| format!("{}{note}", on_cell(*position)))
+            .map(|note| format!("{}{}", on_cell(note.position), note.text))
             .collect(),
         repeat: Vec::new(),
     }
 }
 
-fn row_of(
-    iteration: &IterationRow,
-    parameters: &[String],
-    values: &[Option<f64>],
-    course: &Course,
-) -> MatrixRow {
-    let known: Vec<f64> = values.iter().copied().flatten().collect();
+fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
+    let course = &iteration.course;
+    let known: Vec<f64> = iteration.samples.iter().filter_map(|sample| sample.value).collect();
     let count = |status: &str| iteration.samples.iter().filter(|one| one.status == status).count();
     let (done, failed, all) = (count("done"), count("failed"), iteration.samples.len());
     let mark = match iteration.status.as_str() {

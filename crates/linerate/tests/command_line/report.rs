@@ -78,6 +78,11 @@ fn a_measuring_command_and_a_dialect_write_the_page_themselves() {
     assert!(html.contains("iperf3 -c 127.255.255.254 -p 9"), "{html}");
 }
 
+/// The page of a matrix, which its document came to under this name.
+fn drawn_as(page: &str, name: &str) -> String {
+    page.replace("data-name=\"0a1b2c3d.json\"", &format!("data-name=\"{name}.json\""))
+}
+
 #[test]
 fn the_program_reads_its_own_pages_and_repeats() {
     let home = tempfile::tempdir().unwrap();
@@ -88,6 +93,18 @@ fn the_program_reads_its_own_pages_and_repeats() {
     succeed(home.path(), &format!("{words} --output {page}"));
     let document = succeed(home.path(), &format!("{words} --extract")).stdout;
     assert_eq!(succeed(home.path(), &format!("report {page} --extract")).stdout, document);
+    // A page of the page, and one of its document, have all that it has.
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(drawn.matches("class=\"spark\"").count(), 2);
+    assert_eq!(succeed(home.path(), &format!("report {page}")).stdout, drawn_as(&drawn, "matrix"));
+    std::fs::write(at("again.json"), &document).unwrap();
+    let again = succeed(home.path(), &format!("report {}", at("again.json"))).stdout;
+    assert_eq!(again, drawn_as(&drawn, "again"));
+    let shown =
+        succeed(home.path(), &format!("results show 0a1b2c3d --store {kept} --json")).stdout;
+    std::fs::write(at("shown.json"), shown).unwrap();
+    let shown = succeed(home.path(), &format!("report {}", at("shown.json"))).stdout;
+    assert!(shown.contains("nightly") && !shown.contains("class=\"spark\""), "{shown}");
 
     let words = format!("stream 127.255.255.254 --port 9 --repeat 2 --json --output {repeats}");
     assert_eq!(run_in(home.path(), &words).exit_code, 3);
@@ -103,8 +120,8 @@ fn what_has_no_page_is_told() {
     fs::write(at("none.html"), "<!DOCTYPE html>").unwrap();
     fs::write(at("empty.json"), "[]").unwrap();
     for (source, said) in [
-        ("none.json", "holds no run and no comparison"),
-        ("empty.json", "holds no run and no comparison"),
+        ("none.json", "holds no run, no comparison and no matrix"),
+        ("empty.json", "holds no run, no comparison and no matrix"),
         ("none.html", "has no document"),
         ("nothing", "there is no file"),
     ] {

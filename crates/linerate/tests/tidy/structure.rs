@@ -96,7 +96,7 @@ const WIDE: &[Exception] = &[
     ("wire", "Client", 13, STATE),
     ("wire", "Layout", 13, FORMAT),
     ("wire", "Results", 13, FORMAT),
-    ("measure", "TcpStatus", 15, FORMAT),
+    ("measure", "TcpStatus", 16, FORMAT),
     ("measure", "Run", 14, FORMAT),
     ("wire", "Setup", 13, FORMAT),
     ("measure", "Phase", 15, FORMAT),
@@ -112,7 +112,7 @@ const SPREAD: &[Exception] = &[
     ("engine", "ClientTest", 4, STATE),
     ("engine", "Endpoint", 3, STATE),
     ("engine", "MultiplexedEndpoint", 3, STATE),
-    ("results", "Store", 6, READERS),
+    ("results", "Store", 7, READERS),
 ];
 
 #[rustfmt::skip]

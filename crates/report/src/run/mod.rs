@@ -1,6 +1,7 @@
 //! The page of a run, or of several.
 
 mod cards;
+mod held;
 mod limits;
 mod series;
 

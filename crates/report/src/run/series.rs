@@ -9,6 +9,8 @@ use linerate_measure::{Direction, Kind, Role, Run, Sample, Workload, metric};
 use crate::chart::{Line, Look, Panel, Point, TimeAxis};
 use crate::quantity::Quantity;
 
+use super::held::held_panel;
+
 /// The most flows that a page has one by one.
 const MOST_FLOWS: usize = Sample::MAX_FLOWS;
 
@@ -55,7 +57,7 @@ pub(super) fn panels_of(run: &Run) -> (TimeAxis, Vec<Panel>) {
         Kind::Stream { .. } => stream_panels(run, workload),
         Kind::Rr { .. } | Kind::Connect { .. } => transaction_panels(run, workload),
     };
-    panels.push(cpu_panel(run));
+    panels.extend([cpu_panel(run), wait_panel(run)]);
     let mut marks_ns: Vec<u64> = run.status.reasons.iter().filter_map(|one| one.at_ns).collect();
     marks_ns.truncate(MOST_MARKS);
     (TimeAxis { end_ns, warm_up_ns, marks_ns }, panels)
@@ -74,10 +76,11 @@ fn named(direction: Direction, is_both: bool, words: [&'static str; 3]) -> &'sta
 fn stream_panels(run: &Run, workload: &Workload) -> Vec<Panel> {
     let directions = workload.directions();
     let is_both = directions.len() > 1;
-    let mut rate = Panel { title: "Rate", quantity: Quantity::Rate, lines: Vec::new() };
-    let mut rtt = Panel { title: "Round trip", quantity: Quantity::Duration, lines: Vec::new() };
-    let mut window = Panel { title: "Window", quantity: Quantity::Bytes, lines: Vec::new() };
-    let mut lost = Panel { title: "Lost", quantity: Quantity::Count, lines: Vec::new() };
+    let mut rate = Panel::new("Rate", Quantity::Rate);
+    let mut rtt = Panel::new("Round trip", Quantity::Duration);
+    let mut window = Panel::new("Window", Quantity::Bytes);
+    let mut lost = Panel::new("Lost", Quantity::Count);
+    let mut held = Vec::new();
     for (place, direction) in directions.into_iter().enumerate() {
         let (sender, receiver) = (direction.sender(), direction.receiver());
         let bits = |bytes: u64, sample: &Sample| bytes as f64 * 8.0 / seconds_of(sample);
@@ -113,8 +116,20 @@ fn stream_panels(run: &Run, workload: &Workload) -> Vec<Panel> {
         window.lines.push(line(run, sender, (congestion, 2 * place, Look::Solid), |sample| {
             Some(paths.record_sample(sample, workload).cwnd_bytes? as f64)
         }));
+        let in_flight = named(direction, is_both, ["in flight", "in flight up", "in flight down"]);
+        let mut paths = SendingPaths::default();
+        let flight = line(run, sender, (in_flight, 2 * place + 1, Look::Dashed), |sample| {
+            Some(paths.record_sample(sample, workload).in_flight_bytes? as f64)
+        });
+        window.lines.extend(Some(flight).filter(|line| !line.points.is_empty()));
+        let title = named(
+            direction,
+            is_both,
+            ["What held the sender up", "What held the client up", "What held the server up"],
+        );
+        held.push(held_panel(run, direction, title));
     }
-    vec![rate, rtt, window, lost]
+    [rate, rtt, window, lost].into_iter().chain(held).collect()
 }
 
 /// What became of datagrams, interval by interval.
@@ -162,9 +177,9 @@ fn transaction_panels(run: &Run, workload: &Workload) -> Vec<Panel> {
         Some(sample.datagrams?.lost? as f64)
     });
     vec![
-        Panel { title: "Rate", quantity: Quantity::PerSecond, lines: vec![rate] },
-        Panel { title: "Latency", quantity: Quantity::Duration, lines: vec![mean] },
-        Panel { title: "Lost", quantity: Quantity::Count, lines: vec![lost] },
+        Panel { lines: vec![rate], ..Panel::new("Rate", Quantity::PerSecond) },
+        Panel { lines: vec![mean], ..Panel::new("Latency", Quantity::Duration) },
+        Panel { lines: vec![lost], ..Panel::new("Lost", Quantity::Count) },
     ]
 }
 
@@ -186,7 +201,18 @@ fn cpu_panel(run: &Run) -> Panel {
         line(run, Role::Server, ("server's machine", 1, Look::Dashed), machine),
     ];
     let lines = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
-    Panel { title: "CPU, percent of one processor", quantity: Quantity::Percent, lines }
+    Panel { lines, ..Panel::new("CPU, percent of one processor", Quantity::Percent) }
+}
+
+/// How long the load's threads were ready to run and had no processor, likewise.
+fn wait_panel(run: &Run) -> Panel {
+    let wait = |sample: &Sample| Some(sample.cpu.as_ref()?.wait_s? / seconds_of(sample) * 100.0);
+    let lines = vec![
+        line(run, Role::Client, ("client's threads", 0, Look::Solid), wait),
+        line(run, Role::Server, ("server's threads", 1, Look::Solid), wait),
+    ];
+    let lines = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
+    Panel { lines, ..Panel::new("Waiting for a processor, likewise", Quantity::Percent) }
 }
 
 fn busy_s(cpu: &MachineCpu) -> f64 {

@@ -38,6 +38,29 @@ fn windows_are_right_and_the_originals_where_asked() {
 }
 
 #[test]
+fn all_periods_at_once_are_what_each_is_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, run) = filled(&directory);
+    let details = store.details(run).unwrap();
+    let samples = details.iterations.iter().flat_map(|iteration| &iteration.samples);
+    let periods: Vec<_> = samples.filter_map(|sample| sample.period.clone()).collect();
+    assert!(!periods.is_empty());
+    for resolution in [1, 3] {
+        let all = store.query_periods(run, ("linerate", "rx-Gbps"), resolution).unwrap();
+        assert_eq!(all.unit, "Gbit/s");
+        assert_eq!(all.windows.len(), periods.len());
+        for period in &periods {
+            let mut query = SeriesQuery::new(run, "linerate", "rx-Gbps");
+            (query.period, query.resolution) = (Some(period.uuid.clone()), resolution);
+            let alone = store.query(&query).unwrap();
+            assert_eq!(all.windows[&period.uuid], alone.groups[0].windows);
+        }
+    }
+    assert!(store.query_periods(run, ("linerate", "none"), 1).is_err());
+    assert!(store.query_periods(run, ("linerate", "rx-Gbps"), 0).is_err());
+}
+
+#[test]
 fn gaps_count_for_sums_and_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let (store, run) = filled(&directory);

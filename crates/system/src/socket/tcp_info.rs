@@ -167,6 +167,7 @@ pub fn tcp_status(socket: BorrowedFd<'_>) -> Option<TcpStatus> {
         reordering_seen: info.u32_at(220),
         notsent_bytes: info.u32_at(144),
         receive_queue_bytes: unread_bytes(socket),
+        unacked_segments: info.u32_at(24),
     })
 }
 

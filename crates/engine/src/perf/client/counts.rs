@@ -182,6 +182,7 @@ impl<'a> Meter<'a> {
             latency_mean_ns,
             cpu: Some(CpuSample {
                 load: cpu.since(self.last_cpu),
+                wait_s: None,
                 machine: machine.cpus_since(&self.last_machine),
                 interrupts: machine.interrupts_since(&self.last_machine),
             }),
