@@ -27,6 +27,7 @@
 //! * [`steady`] finds a run's warm-up, and tells how much the run varied.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`hunt`] searches for the highest rate that keeps limits.
+//! * [`loaded`] has latency while a path is idle and while it is filled.
 //! * [`dialect`] has what only another tool's test has.
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
@@ -57,6 +58,7 @@ pub mod histogram;
 pub mod hunt;
 pub mod limits;
 pub mod link;
+pub mod loaded;
 pub mod matrix;
 pub mod media;
 pub mod metric;

@@ -13,6 +13,7 @@ mod hunt;
 mod json;
 mod link;
 mod live;
+mod loaded;
 mod narration;
 mod ndjson;
 mod own_machine;
@@ -42,6 +43,7 @@ pub(crate) use comparison::{render_compared_run, render_comparison, render_compa
 pub(crate) use hunt::{render_hunt_begin, render_trial, render_trial_head};
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
+pub(crate) use loaded::{render_loaded, render_phase_begin};
 pub(crate) use ndjson::render_error as render_error_record;
 #[cfg(test)]
 pub(crate) use page::run_of_nothing;
