@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -101,7 +102,8 @@ def fetch(kind, place):
             continue
         if done.returncode == 0:
             return
-        why = next((line for line in done.stdout.splitlines() if "ERROR" in line), f"mvn ended with {done.returncode}")
+        said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
+        why = next((line for line in said if "ERROR" in line), f"mvn ended with {done.returncode}")
     raise Failed(f"the Java package registry did not give {kind.name} {kind.version} in {TRIES} tries: {why}")
 
 
