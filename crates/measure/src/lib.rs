@@ -31,6 +31,7 @@
 //! * [`dialect`] has what only another tool's test has.
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
+//! * [`so_far`] has what a run's samples come to while it goes on.
 //! * [`summary`] draws the conclusions and judges them.
 //! * [`trust`] says whether a result can be believed, [`limits`] what limited it.
 //! * [`metric`] lists what is measured.
@@ -72,6 +73,7 @@ pub mod report;
 pub mod run;
 pub mod sample;
 pub mod schema;
+pub mod so_far;
 pub mod steady;
 pub mod step;
 pub mod summary;
