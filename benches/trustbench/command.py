@@ -53,7 +53,7 @@ def main():
     keeps = True
     with tempfile.TemporaryDirectory() as home, Pool(os.path.abspath(args.linerate), home, args.beside) as pool:
         parts = (lambda: faults(pool, args.faults, args.clean, args.busy),
-                 lambda: limits(pool, args.limits, args.fixture),
+                 lambda: limits(pool, args.limits, args.fixture, args.busy),
                  lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed))
         for part in parts:
             for rate in part():

@@ -9,6 +9,9 @@ use crate::ends::Server;
 
 const SHORT: &str = "loaded --time 200ms --idle-time 200ms --omit 50ms";
 
+/// How often it is measured at most where the machine has no time for it.
+const ATTEMPTS: usize = 3;
+
 /// The document of a client, whose exit code it has.
 #[track_caller]
 fn read(stdout: &str, exit_code: Option<i32>) -> Loaded {
@@ -22,10 +25,20 @@ fn read(stdout: &str, exit_code: Option<i32>) -> Loaded {
 fn each_phase_has_its_tests_and_their_documents() {
     let server = Server::start("");
     let words = format!("{SHORT} --quic --title here --tag a=b");
-    let ended = server.start_client(&words).finish();
-    let loaded = read(&ended.stdout, ended.exit_code);
-    // A busy machine may make a run untrustworthy.
-    assert!(matches!(ended.exit_code, Some(0 | 6)), "{:?}", loaded.status);
+    let measure = || {
+        let _of_attempts_before = server.records();
+        let ended = server.start_client(&words).finish();
+        read(&ended.stdout, ended.exit_code)
+    };
+    // A busy machine may make a run untrustworthy, and an end that has no processor for seconds is given up.
+    let is_measured = |loaded: &Loaded| matches!(loaded.status.exit_code, 0 | 6);
+    let mut loaded = measure();
+    for _ in 1..ATTEMPTS {
+        if !is_measured(&loaded) {
+            loaded = measure();
+        }
+    }
+    assert!(is_measured(&loaded), "{:?}", loaded.status);
     assert_eq!(
         (loaded.plan.transport, loaded.plan.congestion.as_str()),
         (Transport::Quic, "cubic")

@@ -110,12 +110,11 @@ fn a_loads_latency_is_that_of_the_queue_that_stands() {
                 stop.store(true, Ordering::Relaxed);
                 (finished, watching.join().unwrap())
             });
-            assert!(
-                matches!(finished.exit_code, 0 | 6),
-                "{:?}",
-                finished.document.json()["status"]
-            );
-            found = faults(&finished.document, &looks);
+            // An end that had no processor for seconds is given up by the other one.
+            found = match finished.exit_code {
+                0 | 6 => faults(&finished.document, &looks),
+                _ => vec![finished.document.json()["status"].to_string()],
+            };
             if found.is_empty() {
                 return;
             }

@@ -33,8 +33,9 @@ pub enum Ended {
 pub struct PartRun {
     /// The part.
     pub part: Part,
-    /// Its document. Its reasons for doubt don't have what a phase itself does: the server's tests of the other parts,
-    /// and that the last probe's answer came after the time was up.
+    /// Its document. Samples of probes don't list flows one by one, for these say nothing of the path. Its reasons for
+    /// doubt don't have what a phase itself does: the server's tests of the other parts, and that the last probe's
+    /// answer came after the time was up.
     pub run: Run,
 }
 
@@ -118,9 +119,7 @@ impl Phase {
             forgive(part, siblings);
             doubt_what_has_no_reports(part);
         }
-        let run_of = |part: Part| runs.iter().find(|one| one.part == part).map(|one| &one.run);
-        let summary_of = |part: Part| run_of(part).map(|run| &run.summary);
-        let load = run_of(Part::Load);
+        let load = runs.iter().find(|one| one.part == Part::Load).map(|one| &one.run);
         let (goodput_up_bps, goodput_down_bps) = load.map_or((None, None), goodput_of);
         let round_trips = load.map(RoundTrips::of).unwrap_or_default();
         let goodput_bps = match name {
@@ -134,6 +133,10 @@ impl Phase {
             run.samples.iter().for_each(|sample| watch.handle_sample(*part, workload, sample));
         }
         let steadiness = watch.steadiness();
+        let probes = runs.iter_mut().filter(|one| one.part != Part::Load);
+        probes.flat_map(|one| &mut one.run.samples).for_each(|sample| sample.flows.clear());
+        let run_of = |part: Part| runs.iter().find(|one| one.part == part).map(|one| &one.run);
+        let summary_of = |part: Part| run_of(part).map(|run| &run.summary);
         let tls = summary_of(Part::Tls);
         let failed = runs.iter().any(|one| one.run.status.outcome == Outcome::Failed);
         let verdict = runs.iter().map(|one| one.run.status.trust()).max();

@@ -252,7 +252,11 @@ fn parts(phase: PhaseName, transport: Transport) -> Vec<PartRun> {
                     let role = if phase == PhaseName::Both { Role::Server } else { sender };
                     samples = told(role, flow, transport, &[45; 40]);
                 }
-                Part::Sparse | Part::Udp => client.latency_hdr = text_of(&[50; 400]),
+                Part::Sparse => {
+                    samples = told(Role::Client, 3, transport, &[51; 40]);
+                    client.latency_hdr = text_of(&[50; 400]);
+                }
+                Part::Udp => client.latency_hdr = text_of(&[50; 400]),
                 Part::Tcp => client.establishment_hdr = text_of(&[40; 200]),
                 Part::Tls => {
                     client.establishment_hdr = text_of(&[80; 200]);
@@ -285,6 +289,10 @@ fn a_phase_has_the_figures_of_its_runs() {
         assert!(is_near(up.foreign.first_byte.unwrap().p50.unwrap(), 120));
         assert!(is_near(up.own.unwrap().p50.unwrap(), 45));
         assert_eq!((up.goodput_up_bps, up.goodput_down_bps), (Some(40e6), None));
+        for one in &up.runs {
+            let lists_flows = one.run.samples.iter().any(|sample| !sample.flows.is_empty());
+            assert_eq!(lists_flows, one.part == Part::Load, "{:?}", one.part);
+        }
         let queue = up.queue.unwrap();
         assert!(is_near(queue.delay_ns, 40) && queue.least_rtt_ns == 5 * MS_NS, "{queue:?}");
         // 40 Mbit/s for 40 ms are 200 kB.

@@ -7,8 +7,10 @@ use crate::plan::{
     Arrivals, Direction, End, Kind, Schedule, SocketOptions, Threading, Transport, Workload,
 };
 
-/// The length of a sample.
+/// The length of a sample of the load and of sparse requests, which tell whether a phase is steady.
 pub const INTERVAL_NS: u64 = 100_000_000;
+/// That of the other probes.
+const LONG_INTERVAL_NS: u64 = 1_000_000_000;
 /// A request over UDP without a response is given up after so long: queues of a second are known.
 const UDP_TIMEOUT_NS: u64 = 3_000_000_000;
 /// New connections that may be under way at once: as many as come in a second and more, where each takes that long.
@@ -134,7 +136,10 @@ impl LoadedPlan {
             PhaseName::Idle => (End::Time { duration_ns: self.idle_ns }, 0),
             _ => (End::Time { duration_ns: self.longest_ns }, self.warm_up_ns),
         };
-        workload.interval_ns = INTERVAL_NS;
+        workload.interval_ns = match part {
+            Part::Load | Part::Sparse => INTERVAL_NS,
+            Part::Udp | Part::Tcp | Part::Tls => LONG_INTERVAL_NS,
+        };
         workload
     }
 

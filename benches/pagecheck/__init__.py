@@ -1,0 +1,1 @@
+"""Looks at the pages of linerate in a browser."""

@@ -1,0 +1,153 @@
+"""The command line of benches/pages."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+from pagecheck.browser import Browser, Tab
+from pagecheck.checks import check_page
+
+DESCRIPTION = """Looks at the pages of linerate in headless Chromium.
+
+Makes pages of runs, of a comparison and of a matrix, and opens them from disk, light and dark, on a wide and on a
+narrow screen and for paper; then likewise the pages that `linerate web` serves, and its list while a run is added. No
+page may ask for anything that is not its own, or have an error on the console. No label may overlap another one or be
+cut. Of each page with panels the line must follow the pointer, and the button must change bits to bytes and back.
+
+Pictures of all pages go to a directory, to be looked at. Without Chromium the command says so and checks nothing
+(Debian: apt install chromium). Prints a line for each page, and exits with 1 where one has a fault."""
+
+PLAN = """
+title = "pages"
+[topology]
+port = {port}
+[schedule]
+samples = 2
+[[cells]]
+workload = "stream"
+protocol = ["tcp", "udp"]
+flows = [1, 2]
+time = "500ms"
+interval = "100ms"
+zip = []
+"""
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="pages", description=DESCRIPTION,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--linerate", default="target/release/linerate", help="the program [default: %(default)s]")
+    parser.add_argument("--chromium", default="chromium", help="the browser [default: %(default)s]")
+    parser.add_argument("--pictures", default="target/pages", metavar="DIRECTORY",
+                        help="where the pictures go [default: %(default)s]")
+    return parser.parse_args()
+
+
+class Workshop:
+    """Makes pages in a directory."""
+
+    def __init__(self, program, home):
+        self.program = program
+        self.home = pathlib.Path(home)
+        self.port = free_port()
+        self.environment = {**os.environ, "LINERATE_STORE": str(self.home / "kept.db"), "HOME": home}
+        self._servers = []
+
+    def run(self, *words):
+        """Runs the program. On a busy machine a run may be called untrustworthy, and two may differ."""
+        done = subprocess.run([self.program, *words], cwd=self.home, env=self.environment, capture_output=True,
+                              text=True, check=False)
+        if done.returncode not in (0, 6, 7):
+            raise SystemExit(f"linerate {' '.join(words)}: exit code {done.returncode}: {done.stderr}")
+
+    def serve(self, *words):
+        """Starts a server of the program; its first line."""
+        server = subprocess.Popen([self.program, *words], cwd=self.home, env=self.environment, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._servers.append(server)
+        return server.stdout.readline()
+
+    def close(self):
+        """Ends the servers."""
+        for server in self._servers:
+            server.send_signal(signal.SIGTERM)
+            server.wait(60)
+
+    def make_pages(self):
+        """Pages of all kinds; their names."""
+        self.serve("serve", "--bind", "127.0.0.1", "--port", str(self.port))
+        host = ("127.0.0.1", "--port", str(self.port), "--quiet", "--store=kept.db", "--json", "--output", "x.json")
+        common = ("--interval", "100ms", *host)
+        self.run("stream", *common, "--time", "2s", "--omit", "500ms", "--report", "stream.html")
+        self.run("stream", *common, "--time", "2s", "--flows", "8", "--both", "--report", "both.html")
+        self.run("stream", *common, "--time", "1s", "--udp", "--rate", "20M", "--report", "udp.html")
+        self.run("stream", *common, "--time", "1s", "--quic", "--report", "quic.html")
+        self.run("rr", *common, "--time", "1s", "--report", "rr.html")
+        command = f"stream 127.0.0.1 --port {self.port} --time 200ms"
+        self.run("compare", command, f"{command} --tls", "--pairs", "5", "--report", "comparison.html", "--json",
+                 "--output", "y.json")
+        (self.home / "plan.toml").write_text(PLAN.format(port=free_port()))
+        self.run("matrix", "plan.toml", "--quiet", "--json")
+        self.run("report", "last", "--output", "matrix.html")
+        return ("stream", "both", "udp", "quic", "rr", "comparison", "matrix")
+
+
+def free_port():
+    """A port that nobody listens at now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def told(name, faults):
+    """Prints what is wrong with a page; whether nothing is."""
+    print(f"{name}: {'as it should be' if not faults else '; '.join(faults)}", flush=True)
+    return not faults
+
+
+def check_served(shop, tab, pictures):
+    """The pages of a store, and its list while a run is added."""
+    line = shop.serve("web", "--port", "0")
+    site = line.split()[0].rstrip("/")
+    keeps = told("web list", check_page(tab, "web-list", f"{site}/", pictures, (site,)))
+    links = tab.evaluate("[...document.querySelectorAll('main a')].map((link) => link.getAttribute('href'))")
+    matrix, compare = links[0], [link for link in links if link.startswith("/compare")]
+    keeps &= told("web matrix", check_page(tab, "web-matrix", site + matrix, pictures, (site,)))
+    for link in compare[:1]:
+        keeps &= told("web comparison", check_page(tab, "web-comparison", site + link, pictures, (site,)))
+    tab.open(f"{site}/")
+    count = tab.evaluate("document.querySelectorAll('tbody tr').length")
+    shop.run("stream", "127.0.0.1", "--port", str(shop.port), "--time", "100ms", "--store=kept.db")
+    follows = tab.await_true(f"document.querySelectorAll('tbody tr').length > {count}")
+    faults = tab.faults((site,)) + ([] if follows else ["the list doesn't show a run that was added"])
+    return told("web live", faults) and keeps
+
+
+def main():
+    args = parse()
+    chromium = shutil.which(args.chromium)
+    if chromium is None:
+        print(f"SKIPPED: there is no {args.chromium}")
+        return 0
+    pictures = pathlib.Path(args.pictures)
+    pictures.mkdir(parents=True, exist_ok=True)
+    keeps = True
+    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as profile:
+        shop = Workshop(os.path.abspath(args.linerate), home)
+        browser = Browser(chromium, profile)
+        try:
+            tab = Tab(browser)
+            for name in shop.make_pages():
+                address = (shop.home / f"{name}.html").as_uri()
+                keeps &= told(name, check_page(tab, name, address, pictures, (address, "data:", "blob:")))
+            keeps &= check_served(shop, tab, pictures)
+        finally:
+            browser.close()
+            shop.close()
+    print(f"pictures: {pictures}")
+    return 0 if keeps else 1
