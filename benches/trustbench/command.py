@@ -13,10 +13,11 @@ from trustbench.pool import Pool
 DESCRIPTION = """Counts how often the judgements of linerate are right.
 
 Faults: five faults in five workloads, with the right code in 98 % of the runs, and runs without a fault, of which at
-most 1 % may be flagged. Limits: transfers over TCP and of datagrams with drawn parameters, with the right cause in 95 %
-and the right place in 99 % of the runs, 92 % of datagrams. Comparisons: equal paths, of which at most 8 % may differ,
-and paths of 100 and 97 Mbit/s, of which 95 % must. Client, router and server are network namespaces. Needs root, ip, tc
-and nft. The machine should do nothing else: what it does is a fault that nobody injected.
+most 1 % may be flagged. Limits: transfers over TCP with drawn parameters, with the right cause in 95 % and the right
+place in 99 % of the runs; of datagrams, over QUIC and of requests 92 %. Comparisons: equal paths, of which at most 8 %
+may differ, and paths of 100 and 97 Mbit/s, of which 95 % must. Client, router and server are network namespaces. Needs
+root, ip, tc, nft, taskset and control groups. The machine should do nothing else: what it does is a fault that nobody
+injected.
 
 Prints each rate with its count, and exits with 1 where one is below its bar."""
 
@@ -31,10 +32,15 @@ def parse():
                               ("--equal", 100, "comparisons of equal paths"),
                               ("--apart", 40, "comparisons of paths that differ by 3 %%")):
         parser.add_argument(flag, type=int, default=count, metavar="N", help=f"{what} [default: %(default)s]")
+    parser.add_argument("--fixture", default="", metavar="WORDS",
+                        help="only the known limits whose names have these words")
     parser.add_argument("--compare-time", type=float, default=2.0, metavar="SECONDS",
                         help="each run of a comparison [default: %(default)s]")
     parser.add_argument("--beside", type=int, default=1, metavar="N",
                         help="tests at the same time, each in a network of its own [default: %(default)s]")
+    parser.add_argument("--busy", action="store_true",
+                        help="the machine does other things too: to say so is no flag without a fault, and no processor is "
+                             "made busy")
     parser.add_argument("--slack", type=float, default=0.0, metavar="SHARE",
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
@@ -46,8 +52,8 @@ def main():
     random.seed(args.seed)
     keeps = True
     with tempfile.TemporaryDirectory() as home, Pool(os.path.abspath(args.linerate), home, args.beside) as pool:
-        parts = (lambda: faults(pool, args.faults, args.clean),
-                 lambda: limits(pool, args.limits),
+        parts = (lambda: faults(pool, args.faults, args.clean, args.busy),
+                 lambda: limits(pool, args.limits, args.fixture),
                  lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed))
         for part in parts:
             for rate in part():

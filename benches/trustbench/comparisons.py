@@ -70,7 +70,7 @@ def compare(tests, other, seed, time_s):
         finally:
             ended.set()
             drift.join()
-    verdicts = [metric["verdict"] for metric in json.loads(out)["metrics"] if metric["name"] == "goodput"]
+    verdicts = [metric["verdict"] for metric in json.loads(out)["metrics"] if metric["name"] == "goodput_bps"]
     return verdicts[0] if verdicts else "none"
 
 
@@ -78,7 +78,7 @@ def comparisons(pool, equal, apart, time_s, seed):
     """Rates of `equal` comparisons of one path with itself, and of `apart` ones with the slower path."""
     others = [EQUAL] * equal + [SLOWER] * apart
     verdicts = pool.map(lambda tests, job: compare(tests, job[1], seed + job[0], time_s), list(enumerate(others)))
-    differences = sum(verdict in ("a_higher", "b_higher") for verdict in verdicts[:equal])
+    differences = sum(verdict != "no_difference_seen" for verdict in verdicts[:equal])
     found = sum(verdict == "a_higher" for verdict in verdicts[equal:])
     return [Rate("compare, a difference of equal paths", differences, equal, MOST_FALSE, is_most=True),
             Rate("compare, 97 against 100 Mbit/s", found, apart, LEAST_FOUND)]

@@ -1,33 +1,56 @@
 """Transfers that are limited in known ways, and what linerate says of them."""
 
+import contextlib
 import json
+import os
 import random
-from dataclasses import dataclass
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import Callable
 
+from trustbench import hindered
+from trustbench.network import Delayed, Tests
 from trustbench.rates import Rate
 
-LEAST_CAUSES, LEAST_PLACES, LEAST_DATAGRAMS = 0.95, 0.99, 0.92
+# Of the causes and of the places of each kind of load.
+BARS = {"tcp": (0.95, 0.99), "datagrams": (0.92, 0.92), "quic": (0.92, 0.92), "rr": (0.92, 0.92)}
 MOST_SURE_AND_WRONG = 0.01
+# Of a second server in the same namespace.
+OTHER_PORT = 5251
+# When a program is first stopped.
+STOPPED_FROM_S = 0.5
+ONE_PROCESSOR = ("taskset", "-c", "0")
+ANY_PROCESSOR = ("sender receiver", "local_cpu remote_cpu")
 
 
 @dataclass(frozen=True)
 class Fixture:
-    """What it does to a network, the words of a test, and the place and cause that are right."""
+    """The words of a test, what is done to the path and the ends, and the places and causes that are right."""
 
     name: str
-    prepare: Callable
     words: Callable
-    place: str
-    cause: str
+    places: str
+    causes: str
+    # Prepares the network of a client, a router and a server.
+    prepare: Callable = lambda _network: None
+    # The description of an emulated path, which stands in for that network.
+    path: Callable | None = None
+    # Buffers of an end on that path: (role, rmem or wmem, bytes).
+    buffer: Callable | None = None
+    # An end that has a share of a processor, or is stopped for a share of the time: (role, share).
+    quota: Callable | None = None
+    stopped: Callable | None = None
+    # Words before both programs.
+    before: tuple = field(default_factory=tuple)
+
+    def judges(self, limit):
+        """Whether the cause is right, and the place."""
+        return limit.get("cause") in self.causes.split(), limit.get("place") in self.places.split()
 
 
 def draw(low, high):
     return random.uniform(low, high)
-
-
-def unshaped(_network):
-    pass
 
 
 def slow_path(low_mbps, high_mbps, low_ms, high_ms):
@@ -39,49 +62,129 @@ def slow_device(low_mbps, high_mbps, low_ms, high_ms):
     return lambda network: network.shape("client", "eth0", draw(low_mbps, high_mbps), draw(low_ms, high_ms))
 
 
-def lossy(low_one_in, high_one_in):
-    return lambda network: network.lose(int(draw(low_one_in, high_one_in)))
+def lossy(low_one_in, high_one_in, longer_than=500):
+    return lambda network: network.lose(int(draw(low_one_in, high_one_in)), longer_than)
+
+
+def policed(low_mbps, high_mbps):
+    return lambda network: network.police(draw(low_mbps, high_mbps), int(draw(64, 256)))
+
+
+def delayed(low_ms, high_ms):
+    return lambda: f"[both]\ndelay = '{draw(low_ms, high_ms):.1f}ms'\n"
+
+
+def lossy_and_delayed(low_ms, high_ms, low_percent, high_percent):
+    return lambda: (f"[to_right]\ndelay = '{draw(low_ms, high_ms):.1f}ms'\n"
+                    f"loss = '{draw(low_percent, high_percent):.2f}%'\n"
+                    f"[to_left]\ndelay = '{draw(low_ms, high_ms):.1f}ms'\n")
+
+
+def buffer(role, which, low, high):
+    return lambda: (role, which, int(draw(low, high)))
+
+
+def hindered_end(role, low, high):
+    return lambda: (role, draw(low, high))
+
+
+def plain(words):
+    return lambda: words
 
 
 FIXTURES = [
-    Fixture("tcp, own pacing", unshaped, lambda: f"stream --rate {draw(5, 80):.0f}M", "sender", "own_pacing"),
-    Fixture("tcp, path's rate", slow_path(10, 90, 10, 60), lambda: "stream", "path", "path_rate"),
-    Fixture("tcp, own queue", slow_device(10, 90, 20, 60), lambda: "stream", "local_queue", "local_queue"),
-    Fixture("tcp, loss", lossy(8, 40), lambda: "stream", "path", "loss"),
-    Fixture("datagrams, own pacing", unshaped, lambda: f"stream --udp --rate {draw(5, 40):.0f}M", "sender",
-            "own_pacing"),
-    Fixture("datagrams, path's rate", slow_path(10, 30, 20, 20), lambda: "stream --udp --rate 45M", "path",
-            "path_rate"),
-    Fixture("datagrams, loss", lossy(50, 300), lambda: "stream --udp --rate 20M", "path", "loss"),
-    Fixture("datagrams, own queue", slow_device(10, 30, 20, 20), lambda: "stream --udp --rate 45M", "local_queue",
-            "local_queue"),
+    Fixture("tcp, own pacing", lambda: f"stream --rate {draw(5, 80):.0f}M", "sender", "own_pacing"),
+    Fixture("tcp, path's rate", plain("stream"), "path", "path_rate", slow_path(10, 90, 10, 60)),
+    Fixture("tcp, own queue", plain("stream"), "local_queue", "local_queue", slow_device(10, 90, 20, 60)),
+    Fixture("tcp, loss", plain("stream"), "path", "loss", lossy(8, 40)),
+    Fixture("tcp, policer", plain("stream"), "path", "loss path", policed(10, 60)),
+    Fixture("tcp, receive window", plain("stream"), "receive_window", "receive_window", path=delayed(10, 40),
+            buffer=buffer("server", "rmem", 64 << 10, 256 << 10)),
+    Fixture("tcp, send buffer", plain("stream"), "send_buffer", "send_buffer", path=delayed(10, 40),
+            buffer=buffer("client", "wmem", 64 << 10, 256 << 10)),
+    Fixture("tcp, start-up", plain("stream"), "path", "start_up", path=delayed(130, 220)),
+    Fixture("tcp, sender stopped", plain("stream"), "sender", "sender_idle", slow_path(90, 400, 20, 40),
+            stopped=hindered_end("client", 0.6, 0.85)),
+    Fixture("tcp, receiver stopped", plain("stream"), "receiver", "receiver_idle",
+            stopped=hindered_end("server", 0.6, 0.85)),
+    Fixture("tcp, sender's quota", plain("stream"), "sender", "local_cpu", quota=hindered_end("client", 0.1, 0.25)),
+    Fixture("tcp, receiver's quota", plain("stream"), "receiver", "remote_cpu receiver_idle",
+            quota=hindered_end("server", 0.1, 0.25)),
+    Fixture("tcp, one processor", plain("stream"), *ANY_PROCESSOR, before=ONE_PROCESSOR),
+    Fixture("datagrams, own pacing", lambda: f"stream --udp --rate {draw(5, 40):.0f}M", "sender", "own_pacing"),
+    Fixture("datagrams, path's rate", plain("stream --udp --rate 45M"), "path", "path_rate",
+            slow_path(10, 30, 20, 20)),
+    Fixture("datagrams, loss", plain("stream --udp --rate 20M"), "path", "loss", lossy(50, 300)),
+    Fixture("datagrams, own queue", plain("stream --udp --rate 45M"), "local_queue", "local_queue",
+            slow_device(10, 30, 20, 20)),
+    Fixture("quic, own pacing", lambda: f"stream --quic --rate {draw(5, 40):.0f}M", "sender", "own_pacing"),
+    Fixture("quic, path's rate", plain("stream --quic"), "path", "path_rate", slow_path(5, 40, 30, 80)),
+    Fixture("quic, loss", plain("stream --quic"), "path", "loss", path=lossy_and_delayed(10, 30, 0.5, 3)),
+    Fixture("quic, flow control", lambda: f"stream --quic --stream-window {draw(64, 256):.0f}Ki", "receive_window",
+            "receive_window", path=delayed(15, 40)),
+    Fixture("quic, sender's quota", plain("stream --quic"), "sender", "local_cpu",
+            quota=hindered_end("client", 0.15, 0.3)),
+    Fixture("quic, receiver's quota", plain("stream --quic"), "receiver", "remote_cpu receiver_socket",
+            quota=hindered_end("server", 0.15, 0.3)),
+    Fixture("rr, own schedule", lambda: f"rr --rate {draw(50, 400):.0f}", "sender", "own_pacing"),
+    Fixture("rr, path's delay", plain("rr"), "path", "path_delay", path=delayed(5, 50)),
+    Fixture("rr, loss", plain("rr --udp --timeout 200ms"), "path", "loss", lossy(8, 30, 0)),
+    Fixture("rr, server stopped", plain("rr"), "receiver", "stalls", stopped=hindered_end("server", 0.8, 0.9)),
+    Fixture("rr, both ends", plain("rr"), "sender", "both_cpus"),
 ]
 
 
-def limits(pool, runs):
-    """Rates of the right cause and place in `runs` runs of each fixture."""
+def run_fixture(tests, fixture):
+    """The document of a test of a fixture, in the network of `tests` or on a path of its own."""
+    with contextlib.ExitStack() as stack:
+        role, share = fixture.quota() if fixture.quota else (None, 1)
+        name = f"linerate-test-{os.getpid()}-{tests.network.number}"
+        before = {"client": list(fixture.before), "server": list(fixture.before)}
+        if role:
+            before[role] = stack.enter_context(hindered.quota(name, share))
+        network = tests.network
+        if fixture.path:
+            network = Delayed(tests.linerate, tests.home, fixture.path(), tests.network.number)
+            stack.enter_context(network)
+            if fixture.buffer:
+                network.set_largest_buffer(*fixture.buffer())
+        if fixture.path or before["server"]:
+            tests = stack.enter_context(Tests(network, tests.linerate, tests.home, OTHER_PORT, before["server"]))
+        if not fixture.path:
+            fixture.prepare(network)
+            stack.callback(network.clear)
+        client = tests.start(f"{fixture.words()} --time 3s --interval 100ms", before["client"])
+        if not fixture.stopped:
+            return tests.finish(client)
+        role, share = fixture.stopped()
+        time.sleep(STOPPED_FROM_S)
+        with hindered.stopped(client if role == "client" else tests.server, share):
+            return tests.finish(client)
+
+
+def limits(pool, runs, only=""):
+    """Rates of the right cause and place in `runs` runs of each fixture whose name has `only`."""
 
     def found(tests, fixture):
         tests.network.clear()
-        fixture.prepare(tests.network)
-        document = tests.finish(tests.start(f"{fixture.words()} --time 3s --interval 100ms"))
-        tests.network.clear()
+        document = run_fixture(tests, fixture)
         limit = (document["summary"].get("limits") or [{}])[0]
-        is_cause = limit.get("cause") == fixture.cause
+        is_cause, is_place = fixture.judges(limit)
         if not is_cause:
             print(f"  {fixture.name}: {json.dumps(limit)}", flush=True)
-        return is_cause, limit.get("place") == fixture.place, bool(limit.get("sure")) and not is_cause
+        return is_cause, is_place, bool(limit.get("sure")) and not is_cause
 
-    rates, sums = [], {"tcp": [0, 0, 0, 0], "datagrams": [0, 0, 0, 0]}
+    rates, sums = [], defaultdict(lambda: [0, 0, 0, 0])
     for fixture in FIXTURES:
+        if only not in fixture.name:
+            continue
         counts = [sum(column) for column in zip(*pool.map(found, [fixture] * runs))] or [0, 0, 0]
         rates.append(Rate(f"limit, {fixture.name}", counts[0], runs))
         kind = sums[fixture.name.split(",")[0]]
         for number, count in enumerate([runs, *counts]):
             kind[number] += count
-    for kind, causes_bar, places_bar in (("tcp", LEAST_CAUSES, LEAST_PLACES),
-                                         ("datagrams", LEAST_DATAGRAMS, LEAST_DATAGRAMS)):
-        count, causes, places, wrong = sums[kind]
+    for kind, (count, causes, places, wrong) in sums.items():
+        causes_bar, places_bar = BARS[kind]
         rates.append(Rate(f"limits of {kind}, cause", causes, count, causes_bar))
         rates.append(Rate(f"limits of {kind}, place", places, count, places_bar))
         rates.append(Rate(f"limits of {kind}, sure and wrong", wrong, count, MOST_SURE_AND_WRONG, is_most=True))

@@ -10,6 +10,8 @@ import time
 # The test's length, and when in it a fault begins.
 TIME_S, FAULT_AT_S = 2.0, 0.8
 LONGEST_S = 120
+# No limit for the paths here.
+LARGE_BUFFER_BYTES = 64 << 20
 
 
 def run(*argv):
@@ -17,12 +19,56 @@ def run(*argv):
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
 
 
-class Network:
+class Spaces:
+    """Namespaces by role, and the server's address."""
+
+    def __init__(self, names, address):
+        self.names, self.address = names, address
+
+    def start(self, role, argv, before=(), **more):
+        """Starts a program in the role's namespace. Words before it run it in some other way."""
+        return subprocess.Popen([*before, "ip", "netns", "exec", self.names[role], *argv], text=True, **more)
+
+    def set_largest_buffer(self, role, which, size):
+        """The largest buffer that the kernel gives a TCP socket by itself: `which` is rmem or wmem."""
+        sizes = f"net.ipv4.tcp_{which}=4096 {min(size, 65536)} {size}"
+        run("ip", "netns", "exec", self.names[role], "sysctl", "-qw", sizes)
+
+
+class Delayed(Spaces):
+    """A client and a server with an emulated path between them, described in TOML."""
+
+    def __init__(self, linerate, home, toml, number):
+        ends = {"client": "left", "server": "right"}
+        names = {role: f"linerate-test-{os.getpid()}-{number}{end}" for role, end in ends.items()}
+        super().__init__(names, "10.77.0.2")
+        path = os.path.join(home, "path.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(toml)
+        argv = [linerate, "link", path, "--left", names["client"], "--right", names["server"], "--sleep"]
+        self.link = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        for line in self.link.stderr:
+            if "the link is up" in line:
+                for role in self.names:
+                    for which in ("rmem", "wmem"):
+                        self.set_largest_buffer(role, which, LARGE_BUFFER_BYTES)
+                return self
+        raise RuntimeError(f"the link to {self.names['server']} did not come up")
+
+    def __exit__(self, *_):
+        self.link.send_signal(signal.SIGTERM)
+        self.link.communicate(timeout=LONGEST_S)
+
+
+class Network(Spaces):
     """A client, a router and a server, each a namespace. Several have different numbers."""
 
     def __init__(self, number=0):
+        self.number = number
         roles = ("client", "router", "server")
-        self.names = {role: f"linerate-test-{os.getpid()}-{number}{role}" for role in roles}
+        super().__init__({role: f"linerate-test-{os.getpid()}-{number}{role}" for role in roles}, "10.97.1.2")
         self.devices = {role: f"lrt{os.getpid() % 100000}{number}{role[0]}" for role in ("client", "server")}
 
     def __enter__(self):
@@ -43,9 +89,6 @@ class Network:
         for name in self.names.values():
             subprocess.run(["ip", "netns", "del", name], check=False)
 
-    def start(self, role, argv, **more):
-        return subprocess.Popen(["ip", "netns", "exec", self.names[role], *argv], text=True, **more)
-
     def cut(self, seconds):
         """The link to the server goes down for a while; routes of the router come back with its address."""
         for state in ("down", "up"):
@@ -58,11 +101,20 @@ class Network:
         run("tc", "-n", self.names[role], "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbps}mbit",
             "burst", "32kb", "limit", str(queue_bytes))
 
-    def lose(self, one_in):
+    def lose(self, one_in, longer_than=500):
+        """The router drops one in so many of the packets that have more bytes."""
+        self.forward(f"meta length > {longer_than} numgen random mod {one_in} == 0 drop")
+
+    def police(self, mbps, burst_kib):
+        """The router drops what is above a rate, and queues nothing."""
+        kbytes_per_s = int(mbps * 1000 / 8)
+        self.forward(f"meta length > 500 limit rate over {kbytes_per_s} kbytes/second burst {burst_kib} kbytes drop")
+
+    def forward(self, rule):
         rules = f"""table inet trust {{
             chain passing {{
                 type filter hook forward priority 0; policy accept;
-                meta length > 500 numgen random mod {one_in} == 0 drop
+                {rule}
             }}
         }}
         """
@@ -80,12 +132,12 @@ class Network:
 class Tests:
     """A server, and tests against it."""
 
-    def __init__(self, network, linerate, home):
-        self.network, self.linerate = network, linerate
+    def __init__(self, network, linerate, home, port=5250, before_server=()):
+        self.network, self.linerate, self.home, self.port = network, linerate, home, port
         os.makedirs(home, exist_ok=True)
         self.environment = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home}
-        argv = [linerate, "serve", "--ndjson"]
-        self.server = network.start("server", argv, stdout=subprocess.PIPE, env=self.environment)
+        argv = [linerate, "serve", "--ndjson", "--port", str(port)]
+        self.server = network.start("server", argv, before_server, stdout=subprocess.PIPE, env=self.environment)
         self.key = json.loads(self.server.stdout.readline())["fingerprint"]
 
     def __enter__(self):
@@ -95,9 +147,10 @@ class Tests:
         self.server.kill()
         self.server.wait()
 
-    def start(self, words):
-        argv = [self.linerate, *words.split(), "10.97.1.2", "--json", "--quiet", "--server-key", self.key]
-        return self.network.start("client", argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    def start(self, words, before=()):
+        options = ["--json", "--quiet", "--port", str(self.port), "--server-key", self.key]
+        argv = [self.linerate, *words.split(), self.network.address, *options]
+        return self.network.start("client", argv, before, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                   env=self.environment)
 
     def finish(self, client):

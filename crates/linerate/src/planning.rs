@@ -1,8 +1,10 @@
 //! From what was typed to what it means: flags to plans, one for each size.
 
 mod hunt;
+mod loaded;
 
 pub use hunt::{goal_from_args, plan_of_one_trial, trial_plan};
+pub use loaded::{PhasePlans, plans_from_loaded};
 
 use std::collections::BTreeMap;
 

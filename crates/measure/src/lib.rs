@@ -27,9 +27,11 @@
 //! * [`steady`] finds a run's warm-up, and tells how much the run varied.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`hunt`] searches for the highest rate that keeps limits.
+//! * [`loaded`] has latency while a path is idle and while it is filled.
 //! * [`dialect`] has what only another tool's test has.
 //! * [`step`] has what each flow of a workload does.
 //! * [`link`] describes paths to emulate.
+//! * [`so_far`] has what a run's samples come to while it goes on.
 //! * [`summary`] draws the conclusions and judges them.
 //! * [`trust`] says whether a result can be believed, [`limits`] what limited it.
 //! * [`metric`] lists what is measured.
@@ -57,6 +59,7 @@ pub mod histogram;
 pub mod hunt;
 pub mod limits;
 pub mod link;
+pub mod loaded;
 pub mod matrix;
 pub mod media;
 pub mod metric;
@@ -70,6 +73,7 @@ pub mod report;
 pub mod run;
 pub mod sample;
 pub mod schema;
+pub mod so_far;
 pub mod steady;
 pub mod step;
 pub mod summary;

@@ -9,6 +9,7 @@ mod advice;
 mod find;
 mod rules;
 mod seen;
+mod words;
 
 pub use find::{Limits, Measured, find_limits};
 pub(crate) use seen::{median, quic_window_millionths};

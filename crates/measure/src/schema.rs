@@ -6,6 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
 use crate::comparison::Comparison;
+use crate::loaded::Loaded;
 use crate::metric::METRICS;
 use crate::repeats::Repeats;
 use crate::{Plan, Run, Sample, link};
@@ -38,6 +39,11 @@ pub fn comparison() -> Value {
 /// The JSON Schema (draft 2020-12) of [`Repeats`].
 pub fn repeats() -> Value {
     schema_of::<Repeats>()
+}
+
+/// The JSON Schema (draft 2020-12) of [`Loaded`].
+pub fn loaded() -> Value {
+    schema_of::<Loaded>()
 }
 
 fn schema_of<T: JsonSchema>() -> Value {

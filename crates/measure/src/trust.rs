@@ -13,8 +13,10 @@ mod gate;
 pub(crate) use gate::OWN_PROCESSORS;
 pub use gate::{Judged, judge_run};
 
-/// How far a result can be trusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How far a result can be trusted, the best first.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// No reason speaks against it.

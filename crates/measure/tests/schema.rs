@@ -15,6 +15,7 @@ fn every_schema_describes_an_object_with_its_version() {
         ("Sample", schema::sample()),
         ("Run", schema::run()),
         ("LinkReport", schema::link()),
+        ("Loaded", schema::loaded()),
     ] {
         assert_eq!(schema["title"], title);
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");

@@ -11,6 +11,7 @@ mod index;
 mod kubernetes;
 mod link;
 mod load;
+mod loaded;
 mod matrix;
 mod media;
 mod output;
@@ -37,6 +38,7 @@ pub use load::{
     ActiveFlows, ArrivalsName, CipherName, ConnectArgs, LoadArgs, Omit, QuicVersionName, RrArgs,
     StreamArgs, VariantArgs,
 };
+pub use loaded::LoadedArgs;
 pub use matrix::{MatrixArgs, OrderName};
 pub use media::MediaArgs;
 pub use output::OutputArgs;
@@ -71,6 +73,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   linerate rr HOST --time 30s --json             request and response: latency, as JSON
   linerate connect HOST                          connections per second
   linerate hunt HOST                             the UDP rate at which loss begins
+  linerate loaded HOST                           latency, idle and under load
   linerate compare 'stream HOST' 'stream HOST --tls'     which is faster, in pairs of runs
   linerate matrix plan.toml                      many measurements, on many hosts
   linerate link --profile geo                    a satellite link between two namespaces
@@ -121,6 +124,8 @@ pub enum Command {
     Connect(ConnectRateArgs),
     /// Search the highest rate that keeps limits on loss or latency
     Hunt(HuntArgs),
+    /// Measure latency while the path is idle, and while it is filled in each direction
+    Loaded(LoadedArgs),
     /// Measure the plans of a file: those that --dry-run prints, or your own
     Run(RunArgs),
     /// Compare two commands in pairs of runs, or two files of stored runs
@@ -145,7 +150,7 @@ pub enum Command {
     Kubernetes(KubernetesArgs),
     /// Write the image of linerate for pods: OCI layout and `docker load` archive in one
     Image(ImageArgs),
-    /// Print the JSON Schemas of plan, sample, run, link report, matrix, comparison and repeats
+    /// Print the JSON Schemas of plan, sample, run, link report, matrix, comparison, repeats and loaded
     Schema(SchemaArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
@@ -188,7 +193,8 @@ pub struct SelfArgs {
   linerate schema run               the schema of `linerate stream --json`")]
 pub struct SchemaArgs {
     /// One schema only: of a plan, of a sample (one end, one interval), of a run (the result), of the
-    /// report of `link`, of the plan of `matrix`, of a comparison, or of several runs (`--repeat`)
+    /// report of `link`, of the plan of `matrix`, of a comparison, of several runs (`--repeat`), or of
+    /// latency under load (`loaded`)
     #[arg(value_enum)]
     pub document: Option<SchemaName>,
 }
@@ -210,6 +216,8 @@ pub enum SchemaName {
     Comparison,
     /// What several runs of one plan come to.
     Repeats,
+    /// Latency under load.
+    Loaded,
 }
 
 /// The flags of `man`.

@@ -19,6 +19,7 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
         Some(SchemaName::Matrix) => linerate_lab::plan::schema(),
         Some(SchemaName::Comparison) => schema::comparison(),
         Some(SchemaName::Repeats) => schema::repeats(),
+        Some(SchemaName::Loaded) => schema::loaded(),
         None => json!({
             "plan": schema::plan(),
             "sample": schema::sample(),
@@ -27,6 +28,7 @@ pub(super) fn print_schema(args: &SchemaArgs) -> Result<u8, Failure> {
             "matrix": linerate_lab::plan::schema(),
             "comparison": schema::comparison(),
             "repeats": schema::repeats(),
+            "loaded": schema::loaded(),
         }),
     };
     print(&format!("{}\n", render_json(&document)))?;

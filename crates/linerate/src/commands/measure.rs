@@ -15,7 +15,7 @@ use super::{Failure, await_file, dry_run, keep, open_destination, open_store, pr
 use crate::args::{ConnectArgs, KeyArgs, OutputArgs, RepeatArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
-use crate::output::{Expected, Reporter, narrate, render_error_record};
+use crate::output::{Expected, Reporter, Turn, narrate, render_error_record};
 use crate::shared_key::read_shared_key;
 use crate::start_time::{StartAt, read_start};
 use crate::store::{Keeper, command_of};
@@ -151,7 +151,8 @@ impl Client<'_> {
         let mut exit_code = exit::VALID;
         let mut rest = plans;
         while let [plan, further @ ..] = rest {
-            let run = self.run(plan);
+            let number = plans.len() - further.len();
+            let run = self.run(plan, Turn { number, of: plans.len(), at_most: false });
             exit_code = exit_code.max(run.status.exit_code);
             rest = match run.status.outcome {
                 Outcome::Interrupted => &[],
@@ -167,7 +168,8 @@ impl Client<'_> {
     fn repeat(&mut self, plan: &Plan, asked: &Asked) -> u8 {
         let (mut runs, mut figures) = (Vec::new(), Vec::new());
         while asked.wants_another(&figures) {
-            let run = self.run(plan);
+            let (number, at_most) = (runs.len() + 1, asked.precision.is_some());
+            let run = self.run(plan, Turn { number, of: asked.most_runs, at_most });
             let repeated = RepeatedRun::of(&run);
             figures.push(repeated.figures.clone());
             runs.push(repeated);
@@ -184,7 +186,8 @@ impl Client<'_> {
         repeats.status.exit_code
     }
 
-    fn run(&mut self, plan: &Plan) -> Run {
+    fn run(&mut self, plan: &Plan, turn: Turn) -> Run {
+        self.reporter.begin(plan, turn);
         let how = (self.start, self.given.output.strict);
         let (given, keys) = (self.given.keys, &self.keys);
         let run = measure_one(plan, given, keys, how, &mut self.reporter, self.cancel);
@@ -244,7 +247,6 @@ fn measure_one(
     let access = access_of(plan, given, keys, &sink);
     let (mut run, dropped) = thread::scope(|scope| {
         let listener = &mut *reporter;
-        listener.begin(plan);
         let print = move || listener.follow(&events);
         // Where the machine has no thread left, the run has none either, and says so.
         let printing = thread::Builder::new().spawn_scoped(scope, print);

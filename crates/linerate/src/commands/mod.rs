@@ -9,6 +9,7 @@ mod hosts;
 mod hunt;
 mod kubernetes;
 mod link;
+mod loaded;
 mod man_pages;
 pub(crate) mod matrix;
 mod measure;
@@ -147,6 +148,7 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
             )
         }
         Command::Hunt(args) => hunt::hunt(args, cancel),
+        Command::Loaded(args) => loaded::measure_under_load(args, cancel),
         Command::Run(args) => run::measure_plans(args, cancel),
         Command::Compare(args) => compare::compare(args, cancel),
         Command::Matrix(args) => matrix::measure_matrix(args, cancel),

@@ -13,6 +13,7 @@ mod hunt;
 mod json;
 mod link;
 mod live;
+mod loaded;
 mod narration;
 mod ndjson;
 mod own_machine;
@@ -22,6 +23,7 @@ mod proxy;
 mod repeats;
 mod results;
 mod server_log;
+mod so_far;
 mod status_line;
 mod table;
 mod text;
@@ -34,7 +36,7 @@ pub use narration::Narration;
 pub use ndjson::NdjsonPrinter;
 pub use own_machine::OwnMachineTable;
 pub use server_log::ServerLog;
-pub use status_line::StatusLine;
+pub use status_line::{StatusLine, Turn};
 pub use table::Table;
 pub use text::TextPrinter;
 
@@ -42,6 +44,7 @@ pub(crate) use comparison::{render_compared_run, render_comparison, render_compa
 pub(crate) use hunt::{render_hunt_begin, render_trial, render_trial_head};
 pub(crate) use json::render_json;
 pub(crate) use link::{render_link_begin, render_link_report};
+pub(crate) use loaded::{render_loaded, render_phase_begin};
 pub(crate) use ndjson::render_error as render_error_record;
 #[cfg(test)]
 pub(crate) use page::run_of_nothing;
@@ -198,9 +201,9 @@ impl Reporter {
     }
 
     /// A run of this plan begins.
-    pub fn begin(&mut self, plan: &Plan) {
+    pub fn begin(&mut self, plan: &Plan, turn: Turn) {
         if let Some(line) = &mut self.status_line {
-            line.begin(plan, Instant::now());
+            line.begin(plan, turn, Instant::now());
         }
     }
 
@@ -215,8 +218,11 @@ impl Reporter {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if let Some(line) = &mut self.status_line {
-                narrate(&line.refresh(Instant::now()));
+            let Some(line) = &mut self.status_line else { continue };
+            // A second Ctrl-C ends the program at once: nothing must be left on the screen then.
+            match self.cancel.requested() {
+                true => narrate(line.end()),
+                false => narrate(&line.refresh(Instant::now())),
             }
         }
     }
@@ -236,7 +242,7 @@ impl Reporter {
         let narration = self.narration.render_run(run, dropped_events);
         let text = self.printer.render_run(run, dropped_events);
         if let Some(line) = &mut self.status_line {
-            narrate(line.give_way(Instant::now()));
+            narrate(line.end());
         }
         self.tell(&narration, &text);
     }
@@ -250,7 +256,7 @@ impl Reporter {
     fn tell(&mut self, narration: &str, text: &str) {
         let moves = !narration.is_empty() || self.on_screen && !text.is_empty();
         if let Some(line) = self.status_line.as_mut().filter(|_| moves) {
-            narrate(line.give_way(Instant::now()));
+            narrate(line.give_way());
         }
         narrate(narration);
         self.write(text);

@@ -1,36 +1,61 @@
-//! The line at the foot of a terminal that shows that a run goes on, while nothing else does.
+//! The line at the foot of a terminal that shows what a run does and has come to so far.
 
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::Event;
-use linerate_measure::units::render_duration_ns;
+use linerate_measure::so_far::SoFar;
 use linerate_measure::{End, Plan};
 
-use super::Style;
 #[cfg(test)]
 use super::foot_line::CLEAR;
 use super::foot_line::FootLine;
-use super::live::LiveLines;
-use super::text::render_title;
+use super::so_far::render_so_far;
+use crate::host::render_host_port;
 
-/// So long may nothing move on the screen.
-const STILL_AT_MOST: Duration = Duration::from_secs(1);
+/// The line is drawn no more often.
+const DRAW_EVERY: Duration = Duration::from_millis(250);
+/// An opening, and the results after a load, are waited for so long without a word.
+const USUAL_WAIT: Duration = Duration::from_secs(1);
+
+/// Which of several runs one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// 1 for the first.
+    pub number: usize,
+    /// So many there are.
+    pub of: usize,
+    /// Whether there may be fewer, where they agree.
+    pub at_most: bool,
+}
+
+impl Turn {
+    /// The only one.
+    pub const ONLY: Self = Self { number: 1, of: 1, at_most: false };
+
+    /// `run 3 of 8, `; empty: there is one run.
+    fn render(self) -> String {
+        let Self { number, of, at_most } = self;
+        match (of, at_most) {
+            (0 | 1, _) => String::new(),
+            (_, false) => format!("run {number} of {of}, "),
+            (_, true) => format!("run {number} of at most {of}, "),
+        }
+    }
+}
 
 /// What a run does at the moment. It overwrites itself, and is gone before anything else is printed.
 pub struct StatusLine {
     line: FootLine,
+    turn: Turn,
     stage: Stage,
-    /// When something on the screen last moved.
-    moved: Instant,
-    /// The last interval's figures.
-    figures: String,
-    lines: LiveLines,
+    /// When it was last drawn, and what.
+    drawn: Option<(Instant, String)>,
 }
 
 enum Stage {
     Nothing,
-    Opening { what: String, since: Instant },
-    Running { since: Instant, length: Option<Duration> },
+    Opening { server: String, since: Instant },
+    Running { since: Instant, length: Option<Duration>, so_far: Box<SoFar> },
 }
 
 impl StatusLine {
@@ -45,71 +70,88 @@ impl StatusLine {
     }
 
     fn over(line: FootLine) -> Self {
-        Self {
-            line,
-            stage: Stage::Nothing,
-            moved: Instant::now(),
-            figures: String::new(),
-            lines: LiveLines::new(Style::Plain),
-        }
+        Self { line, turn: Turn::ONLY, stage: Stage::Nothing, drawn: None }
     }
 
     /// A run of this plan begins.
-    pub fn begin(&mut self, plan: &Plan, now: Instant) {
-        self.stage = Stage::Opening { what: render_title(plan), since: now };
-        self.moved = now;
+    pub fn begin(&mut self, plan: &Plan, turn: Turn, now: Instant) {
+        let server = render_host_port(&plan.host, plan.port);
+        self.stage = Stage::Opening { server, since: now };
+        self.turn = turn;
     }
 
     /// Something happened.
     pub fn handle_event(&mut self, event: &Event, now: Instant) {
-        let lines = self.lines.render_event(event);
-        match event {
-            Event::Started { plan, .. } => {
-                self.figures.clear();
-                let length = match plan.workload.end {
-                    End::Time { duration_ns } => Some(Duration::from_nanos(
-                        duration_ns.saturating_add(plan.workload.omit_ns),
-                    )),
+        match (event, &mut self.stage) {
+            (Event::Started { plan, .. }, _) => {
+                let workload = plan.workload.clone();
+                let length = match workload.end {
+                    End::Time { duration_ns } => {
+                        Some(Duration::from_nanos(duration_ns.saturating_add(workload.omit_ns)))
+                    }
                     End::Bytes { .. } | End::Count { .. } => None,
                 };
-                self.stage = Stage::Running { since: now, length };
+                let so_far = Box::new(SoFar::new(workload));
+                self.stage = Stage::Running { since: now, length, so_far };
             }
-            _ => {
-                if let Some(last) = lines.lines().last() {
-                    let cells = last.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
-                    self.figures = cells.collect::<Vec<_>>().join("  ");
-                }
-            }
+            (Event::Sample(sample), Stage::Running { so_far, .. }) => so_far.handle_sample(sample),
+            _ => {}
         }
     }
 
     /// Takes the line away, where it is, since something else is printed.
-    pub fn give_way(&mut self, now: Instant) -> &'static str {
-        self.moved = now;
+    pub fn give_way(&mut self) -> &'static str {
         self.line.give_way()
     }
 
-    /// The line anew, where nothing else has moved for a while.
+    /// The run is over, or about to be: the line is taken away, and stays away.
+    pub fn end(&mut self) -> &'static str {
+        self.stage = Stage::Nothing;
+        self.line.give_way()
+    }
+
+    /// The line anew, where it has something new to show.
     pub fn refresh(&mut self, now: Instant) -> String {
-        if now.saturating_duration_since(self.moved) < STILL_AT_MOST {
+        let last = self.drawn.as_ref();
+        if last.is_some_and(|(drawn, _)| now.saturating_duration_since(*drawn) < DRAW_EVERY) {
             return String::new();
         }
-        let seconds = |since: Instant| now.saturating_duration_since(since).as_secs();
-        let text = match &self.stage {
-            Stage::Nothing => return String::new(),
-            Stage::Opening { what, since } => format!("{} s  opening  {what}", seconds(*since)),
-            Stage::Running { since, length: Some(length) } if *since + *length <= now => {
-                format!("{} s  the load is over, waiting for the results", seconds(*since))
+        let Some(text) = self.render(now) else { return String::new() };
+        if self.line.is_shown() && last.is_some_and(|(_, shown)| *shown == text) {
+            return String::new();
+        }
+        let shown = self.line.show(&text);
+        self.drawn = Some((now, text));
+        shown
+    }
+
+    fn render(&self, now: Instant) -> Option<String> {
+        let turn = self.turn.render();
+        match &self.stage {
+            Stage::Nothing => None,
+            Stage::Opening { server, since } => {
+                let waited = now.saturating_duration_since(*since);
+                (waited >= USUAL_WAIT)
+                    .then(|| format!("{turn}connecting to {server} for {} s", waited.as_secs()))
             }
-            Stage::Running { since, length } => {
-                let of = length.map_or(String::new(), |length| {
-                    format!(" of {}", render_duration_ns(length.as_nanos() as u64))
-                });
-                format!("{} s{of}  {}", seconds(*since), self.figures)
+            Stage::Running { since, length, so_far } => {
+                let passed = now.saturating_duration_since(*since);
+                let time = match length {
+                    Some(length) if passed >= *length + USUAL_WAIT => {
+                        let passed = passed.as_secs();
+                        return Some(format!(
+                            "{turn}{passed} s, the load is over, waiting for the results"
+                        ));
+                    }
+                    Some(length) => {
+                        let passed = passed.min(*length).as_secs();
+                        format!("{passed} of {} s", length.as_secs_f64())
+                    }
+                    None => format!("{} s", passed.as_secs()),
+                };
+                Some(format!("{turn}{time}{}", render_so_far(so_far)))
             }
-        };
-        self.moved = now;
-        self.line.show(&text)
+        }
     }
 }
 

@@ -116,6 +116,33 @@ fn numbers_that_make_no_sense() {
 }
 
 #[test]
+fn what_latency_under_load_is_not_measured_with() {
+    for (flags, sentence) in [
+        ("--udp", "--udp: datagrams have no congestion control"),
+        ("--csv", "--csv: loaded has no rows of samples: use --json"),
+        ("--ndjson", "--ndjson: loaded has no records: use --json"),
+        ("--verbose", "--json has all that is known"),
+        ("--report x.html", "--report: loaded has no page"),
+        ("--exclusive", "--exclusive: loaded makes several tests beside each other"),
+        ("--start-at -", "--start-at: loaded has four phases"),
+        ("--tls --quic", "cannot be used with"),
+        ("--time 0", "--time: measured time 0 ns is out of range"),
+        ("--idle-time 0", "--idle-time: measured time 0 ns is out of range"),
+        ("--time 10x", "such as 500ms, 10s"),
+        ("--omit auto", "such as 500ms, 10s"),
+        ("--flows 0", "number of flows 0 is out of range"),
+        ("--congestion reno2000-of-mine", "--congestion: "),
+        ("--tag a=1 --tag a=2", "given twice"),
+        ("--rate 5M", "unexpected argument '--rate'"),
+    ] {
+        refused(&format!("loaded a {flags}"), 2, sentence);
+    }
+    let dry = run("loaded a --dry-run");
+    let plans: Value = serde_json::from_str(&dry.stdout).unwrap();
+    assert_eq!((dry.exit_code, plans.as_array().unwrap().len()), (0, 19), "{}", dry.stderr);
+}
+
+#[test]
 fn hosts_that_are_none() {
     refused("stream", 2, "<HOST>");
     refused("stream http://example.net/", 2, "is a URL");

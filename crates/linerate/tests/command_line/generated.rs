@@ -5,7 +5,7 @@ use super::{command, run, run_in};
 #[test]
 fn a_schema_for_each_document() {
     let all: serde_json::Value = serde_json::from_str(&run("schema").stdout).unwrap();
-    for name in ["plan", "sample", "run", "link", "comparison", "repeats"] {
+    for name in ["plan", "sample", "run", "link", "comparison", "repeats", "loaded"] {
         let one: serde_json::Value =
             serde_json::from_str(&run(&format!("schema {name}")).stdout).unwrap();
         assert_eq!(one, all[name]);

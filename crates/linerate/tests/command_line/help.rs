@@ -13,6 +13,7 @@ fn help_of_each_command() {
         "rr",
         "connect",
         "hunt",
+        "loaded",
         "run",
         "results",
         "compare",
@@ -37,7 +38,7 @@ fn help_of_each_command() {
 #[test]
 fn short_help_fits_a_screen_and_points_to_the_whole() {
     let home = tempfile::tempdir().unwrap();
-    for name in ["stream", "media", "rr", "connect", "hunt", "serve", "link", "proxy"] {
+    for name in ["stream", "media", "rr", "connect", "hunt", "loaded", "serve", "link", "proxy"] {
         let output = command(home.path(), &format!("{name} -h")).env("COLUMNS", "80").output();
         let short = String::from_utf8(output.unwrap().stdout).unwrap();
         let rows = short.lines().count();

@@ -37,6 +37,8 @@ fn mutants_end_no_server_use_no_memory_and_disturb_no_test() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::start("");
     let idle = Held::by_idle(&server);
+    // What other programs leave to honest tests is no matter of the attack.
+    let quiet = [shares(&server), shares(&server)];
     let (sent, goes_on) = (Sent::default(), AtomicBool::new(true));
     let began = Instant::now();
     let (mut early, mut rounds) = (None, Vec::new());
@@ -62,9 +64,13 @@ fn mutants_end_no_server_use_no_memory_and_disturb_no_test() {
     for (direction, name) in DIRECTIONS.into_iter().enumerate() {
         // Every round counts, and a pause of the machine as much as it lasted.
         let got = rounds.iter().map(|round| round[direction]).sum::<f64>() / rounds.len() as f64;
-        eprintln!("{name}: {got:.4} of the rate that was asked for");
-        assert!(got > SHARE, "{name}: {got} of the rate that was asked for; {rounds:?}");
-        let behind = rounds.iter().filter(|round| round[direction] <= SHARE).count();
+        let least = SHARE * quiet[0][direction].min(quiet[1][direction]).min(1.0);
+        eprintln!("{name}: {got:.4} of the rate that was asked for, at least {least:.4}");
+        assert!(
+            got > least,
+            "{name}: {got} of the rate that was asked for; {rounds:?} after {quiet:?}"
+        );
+        let behind = rounds.iter().filter(|round| round[direction] <= least).count();
         assert!(
             rounds.len() < MANY_ROUNDS || behind * 10 <= rounds.len(),
             "{name}: behind in {behind} rounds; {rounds:?}"

@@ -31,6 +31,7 @@ mod interruption;
 mod keys;
 mod killing;
 mod lifetime;
+mod loaded;
 mod media;
 mod no_more_threads;
 mod output_file;

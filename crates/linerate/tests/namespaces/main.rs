@@ -34,6 +34,7 @@ mod hunt;
 mod lengths;
 mod link;
 mod link_local;
+mod loaded;
 mod loss;
 mod media;
 mod multipath;

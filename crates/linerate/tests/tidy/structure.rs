@@ -99,6 +99,7 @@ const WIDE: &[Exception] = &[
     ("measure", "TcpStatus", 15, FORMAT),
     ("measure", "Run", 14, FORMAT),
     ("wire", "Setup", 13, FORMAT),
+    ("measure", "Phase", 15, FORMAT),
 ];
 
 #[rustfmt::skip]

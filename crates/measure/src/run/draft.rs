@@ -217,6 +217,7 @@ impl Draft {
                 client,
                 server,
                 samples,
+                is_native: self.dialect == Dialect::Native,
                 has_bursts,
                 summary,
                 unmet,

@@ -10,6 +10,7 @@ use crate::limits::{median, quic_window_millionths};
 use crate::plan::{End, Kind, Transport, Workload};
 use crate::report::{EndReport, GAP_NS, LATE_NS, Standstills};
 use crate::sample::{Role, Sample};
+use crate::step::LEAST_SEND_BYTES;
 use crate::summary::{
     Quantity, Summary, Unmet, differs_in_time, others_share, send_time_s, steal_share,
 };
@@ -70,6 +71,8 @@ pub struct Judged<'a> {
     pub server: Option<&'a EndReport>,
     /// What both counted, interval by interval.
     pub samples: &'a [Sample],
+    /// Whether it is linerate's own load, which sends a stream with a rate in small pieces.
+    pub is_native: bool,
     /// Whether a stream sends bursts with pauses between them that the workload doesn't tell.
     pub has_bursts: bool,
     /// What it comes to.
@@ -174,8 +177,11 @@ impl Judged<'_> {
                 return mean_ns.is_some_and(|mean_ns| time_ns as f64 >= UNITS_DUE * mean_ns);
             }
         };
+        let is_even =
+            self.is_native && !self.workload.has_datagrams() && self.workload.rate.is_some();
         let unit_bytes = match self.workload.frame_datagrams() {
             Some((datagrams, bytes)) => datagrams as f64 * f64::from(bytes),
+            None if is_even => f64::from(send_bytes.min(LEAST_SEND_BYTES)),
             None => f64::from(send_bytes),
         };
         let due = |bps: f64, bytes: f64| bps * seconds(time_ns) / (bytes * 8.0);

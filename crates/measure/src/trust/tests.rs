@@ -149,8 +149,8 @@ fn a_gap_counts_from_300_ms_where_something_was_due() {
     assert_eq!(reason.text, "nothing arrived at the server for 600 ms until 1.0 s");
     disturbance(&mut draft.server).silence = Some(gap(2_100));
     assert_eq!(only(&draft).severity, Severity::Invalid);
-    // 10 units of 128 KiB in 2.1 s are 5 Mbit/s.
-    draft.plan.workload.rate = Some(Rate::AllFlows { bps: 1_000_000 });
+    // 10 pieces of 1,150 bytes in 2.1 s are 44 kbit/s.
+    draft.plan.workload.rate = Some(Rate::AllFlows { bps: 40_000 });
     assert!(!status(&draft).reasons.iter().any(|reason| reason.code == ReasonCode::Gap));
 }
 
@@ -297,6 +297,18 @@ fn time_between_units_of_a_slow_stream_or_between_bursts_is_no_gap() {
     draft.client.as_mut().unwrap().flows[0].sent = received(400_000);
     draft.server.as_mut().unwrap().flows[0].received = received(400_000);
     assert!(status(&draft).reasons.is_empty());
+}
+
+#[test]
+fn a_stream_with_a_rate_sends_small_pieces_so_a_gap_is_told_though_one_send_is_large() {
+    let mut draft = sound(Transport::Quic, 10);
+    draft.plan.workload.kind =
+        Kind::Stream { direction: Direction::Up, send_bytes: 512 << 10, media: None };
+    draft.plan.workload.rate = Some(Rate::AllFlows { bps: 1_000_000 });
+    let gap = Standstills { longest_ns: 600 * MS_NS, at_ns: SECOND_NS, total_ns: 600 * MS_NS };
+    disturbance(&mut draft.server).silence = Some(gap);
+    let is_gap = |reason: &Reason| reason.code == ReasonCode::Gap;
+    assert!(status(&draft).reasons.iter().any(is_gap));
 }
 
 #[test]

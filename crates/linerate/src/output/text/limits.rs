@@ -1,8 +1,8 @@
 //! What limited a run, in words.
 
-use linerate_measure::limits::{Cause, Limit, Place};
+use linerate_measure::limits::Limit;
 use linerate_measure::units::render_bytes;
-use linerate_measure::{Direction, Role, Run};
+use linerate_measure::{Direction, Run};
 
 /// A smaller share of the time is not told.
 const LEAST_SHARE: f64 = 0.5;
@@ -23,8 +23,8 @@ pub(super) fn limit_lines(run: &Run) -> Vec<(String, String)> {
             Some(share) => format!(", {:.0} % of the time", share * 100.0),
             None => String::new(),
         };
-        lines.push((name.to_owned(), format!("{}{share}", describe(limit))));
-        if is_well(limit.cause) {
+        lines.push((name.to_owned(), format!("{}{share}", limit.describe())));
+        if limit.is_well() {
             continue;
         }
         let waiting = render_waiting(limit);
@@ -34,58 +34,15 @@ pub(super) fn limit_lines(run: &Run) -> Vec<(String, String)> {
     lines
 }
 
-/// Whether the network or the plan is the limit, as it should be.
-fn is_well(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::OwnPacing | Cause::PathRate | Cause::PathDelay | Cause::Path | Cause::BothCpus
-    )
-}
-
-/// The sender and the receiver of a direction.
-fn ends(limit: &Limit) -> (&'static str, &'static str) {
-    let (sender, receiver) = match limit.direction {
-        Direction::Down => (Role::Server, Role::Client),
-        Direction::Up | Direction::Both => (Role::Client, Role::Server),
-    };
-    (sender.name(), receiver.name())
-}
-
-fn describe(limit: &Limit) -> String {
-    let (sender, receiver) = ends(limit);
-    match limit.cause {
-        Cause::OwnPacing => "the rate or schedule that was asked for".to_owned(),
-        Cause::LocalCpu => format!("the {sender}'s processor"),
-        Cause::SenderIdle => format!("the {sender}, which did nothing for a while"),
-        Cause::SendBuffer => format!("the {sender}'s send buffer"),
-        Cause::LocalQueue => format!("the queue of the {sender}'s own device"),
-        Cause::ReceiveWindow => format!("the {receiver}'s receive window"),
-        Cause::StartUp => "slow start: the test was too short".to_owned(),
-        Cause::Loss => "losses on the path".to_owned(),
-        Cause::PathRate => "the path's rate".to_owned(),
-        Cause::PathDelay => "the path's delay".to_owned(),
-        Cause::Path => "the path".to_owned(),
-        Cause::Stalls => match limit.place {
-            Place::Sender => format!("stalls of the {sender}"),
-            Place::Receiver => format!("stalls of the {receiver}"),
-            _ => "stalls".to_owned(),
-        },
-        Cause::RemoteCpu => format!("the {receiver}'s processor"),
-        Cause::ReceiverSocket => format!("the {receiver}'s socket buffer"),
-        Cause::ReceiverIdle => format!("the {receiver}, which did nothing for a while"),
-        Cause::BothCpus => "work and wake-ups at both ends".to_owned(),
-    }
-}
-
 /// What stood where, as far as it is known.
 fn render_waiting(limit: &Limit) -> Option<String> {
-    let (sender, receiver) = ends(limit);
+    let (sender, receiver) = limit.ends();
     let amount = |bytes: u64| if bytes == 0 { "nothing".to_owned() } else { render_bytes(bytes) };
     let unsent = limit.evidence.notsent_bytes;
     let unread = limit.evidence.receive_queue_bytes;
     let parts: Vec<String> = [
-        unsent.map(|bytes| format!("{} unsent at the {sender}", amount(bytes))),
-        unread.map(|bytes| format!("{} unread at the {receiver}", amount(bytes))),
+        unsent.map(|bytes| format!("{} unsent at the {}", amount(bytes), sender.name())),
+        unread.map(|bytes| format!("{} unread at the {}", amount(bytes), receiver.name())),
     ]
     .into_iter()
     .flatten()
@@ -95,7 +52,7 @@ fn render_waiting(limit: &Limit) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_measure::limits::LimitEvidence;
+    use linerate_measure::limits::{Cause, LimitEvidence, Place};
     use linerate_measure::run::Draft;
     use linerate_measure::{Outcome, Plan, Transport, Workload};
 

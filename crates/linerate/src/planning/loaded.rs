@@ -1,0 +1,80 @@
+//! Latency under load: what is asked, and the plan of each test of each phase.
+
+use linerate_engine::error::Error;
+use linerate_measure::loaded::{LoadedPlan, Part, PhaseName};
+use linerate_measure::{Plan, Transport};
+
+use super::{check, contradiction, plan_from_args};
+use crate::args::LoadedArgs;
+
+/// The tests of a phase.
+pub struct PhasePlans {
+    /// The phase.
+    pub name: PhaseName,
+    /// The plan of each part, in the order in which they are opened.
+    pub parts: Vec<(Part, Plan)>,
+}
+
+/// What is asked, and the tests of each phase.
+///
+/// # Errors
+/// `Plan` where flags contradict each other or a number is outside its limits.
+pub fn plans_from_loaded(args: &LoadedArgs) -> Result<(LoadedPlan, Vec<PhasePlans>), Error> {
+    refuse(args)?;
+    let asked = LoadedPlan {
+        transport: match (args.tls, args.quic) {
+            (true, _) => Transport::Tls,
+            (_, true) => Transport::Quic,
+            _ => Transport::Tcp,
+        },
+        flows: args.flows,
+        congestion: args.congestion.clone(),
+        idle_ns: args.idle_time,
+        longest_ns: args.time,
+        warm_up_ns: args.omit,
+    };
+    let plan_of = |phase: PhaseName, part: Part| {
+        let workload = asked.workload(phase, part);
+        let plan = plan_from_args(&args.host, &args.connect, &args.output, workload)?;
+        check(&plan).map_err(|error| match (error, phase) {
+            (Error::Plan(text), PhaseName::Idle) => {
+                Error::Plan(text.replacen("--time: ", "--idle-time: ", 1))
+            }
+            (error, _) => error,
+        })?;
+        Ok((part, plan))
+    };
+    let phase_of = |name: PhaseName| {
+        let parts = Part::of(name).into_iter().map(|part| plan_of(name, part));
+        Ok(PhasePlans { name, parts: parts.collect::<Result<_, Error>>()? })
+    };
+    let phases = PhaseName::ALL.into_iter().map(phase_of).collect::<Result<_, Error>>()?;
+    Ok((asked, phases))
+}
+
+/// Refuses flags of the other commands that mean nothing here.
+fn refuse(args: &LoadedArgs) -> Result<(), Error> {
+    let (connect, output) = (&args.connect, &args.output);
+    for (is_given, sentence) in [
+        (
+            args.udp,
+            "--udp: datagrams have no congestion control, so they fill any queue: choose --tcp, --tls or --quic \
+             for the load; requests over UDP are always a part of the measurement",
+        ),
+        (output.csv, "--csv: loaded has no rows of samples: use --json"),
+        (output.ndjson, "--ndjson: loaded has no records: use --json"),
+        (output.verbose, "--verbose: loaded prints its phases; --json has all that is known"),
+        (output.report.is_some(), "--report: loaded has no page: use --json"),
+        (connect.start_at.is_some(), "--start-at: loaded has four phases, which begin one by one"),
+        (
+            connect.exclusive,
+            "--exclusive: loaded makes several tests beside each other, so none is alone: ask for another \
+             time with nobody else",
+        ),
+    ] {
+        if is_given {
+            return Err(contradiction(sentence));
+        }
+    }
+    Ok(())
+}

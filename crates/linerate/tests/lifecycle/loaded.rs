@@ -1,0 +1,85 @@
+//! Latency under load against a server of this machine: which tests are made, what is printed, how it ends. No latency
+//! or rate of this machine is judged.
+
+use linerate_measure::loaded::{Ended, Loaded, Part, PhaseName};
+use linerate_measure::{Outcome, Transport};
+use rustix::process::Signal;
+
+use crate::ends::Server;
+
+const SHORT: &str = "loaded --time 200ms --idle-time 200ms --omit 50ms";
+
+/// The document of a client, whose exit code it has.
+#[track_caller]
+fn read(stdout: &str, exit_code: Option<i32>) -> Loaded {
+    let loaded: Loaded =
+        serde_json::from_str(stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+    assert_eq!(exit_code, Some(loaded.status.exit_code.into()), "{:?}", loaded.status);
+    loaded
+}
+
+#[test]
+fn each_phase_has_its_tests_and_their_documents() {
+    let server = Server::start("");
+    let words = format!("{SHORT} --quic --title here --tag a=b");
+    let ended = server.start_client(&words).finish();
+    let loaded = read(&ended.stdout, ended.exit_code);
+    // A busy machine may make a run untrustworthy.
+    assert!(matches!(ended.exit_code, Some(0 | 6)), "{:?}", loaded.status);
+    assert_eq!(
+        (loaded.plan.transport, loaded.plan.congestion.as_str()),
+        (Transport::Quic, "cubic")
+    );
+    assert_eq!((loaded.title.as_deref(), loaded.tags.len()), (Some("here"), 1));
+    let names: Vec<PhaseName> = loaded.phases.iter().map(|phase| phase.name).collect();
+    assert_eq!(names, PhaseName::ALL);
+    for phase in &loaded.phases {
+        let parts: Vec<Part> = phase.runs.iter().map(|one| one.part).collect();
+        assert_eq!(parts, Part::of(phase.name));
+        assert_eq!(phase.ended, Ended::TimeUp, "it is too short to be steady");
+        for one in &phase.runs {
+            assert_eq!(one.run.reports.len(), 2, "{:?} {:?}", phase.name, one.part);
+            let texts = one.run.status.reasons.iter().map(|reason| reason.text.as_str());
+            let told: Vec<&str> = texts.filter(|text| text.contains("tests")).collect();
+            assert_eq!(told, Vec::<&str>::new(), "its own parts are no other tests");
+        }
+        let is_up = matches!(phase.name, PhaseName::Up | PhaseName::Both);
+        let is_down = matches!(phase.name, PhaseName::Down | PhaseName::Both);
+        assert!(is_up || phase.goodput_up_bps.is_none(), "{:?}", phase.name);
+        assert!(is_down || phase.goodput_down_bps.is_none(), "{:?}", phase.name);
+        assert_eq!(phase.confidence.is_some(), phase.name != PhaseName::Idle);
+    }
+    let served =
+        server.records().iter().filter(|record| record["record"] == "test_started").count();
+    assert_eq!(served, 19, "four without a load, and five thrice");
+}
+
+#[test]
+fn a_server_without_room_for_all_tests_leaves_a_document_and_its_exit_code() {
+    let server = Server::start("--max-tests 2");
+    let ended = server.start_client(SHORT).finish();
+    let loaded = read(&ended.stdout, ended.exit_code);
+    assert_eq!((ended.exit_code, loaded.status.outcome), (Some(5), Outcome::Failed));
+    assert_eq!((loaded.phases.len(), loaded.phases[0].ended), (1, Ended::Failed));
+    let outcomes: Vec<Outcome> =
+        loaded.phases[0].runs.iter().map(|one| one.run.status.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Interrupted, Outcome::Interrupted, Outcome::Failed]);
+    assert!(ended.stderr.contains("--max-tests"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_signal_leaves_the_phases_before_and_the_part_that_was_done() {
+    let server = Server::start("");
+    let words = "loaded --time 60s --idle-time 100ms --omit 0";
+    let client = server.start_client(words);
+    // Four tests without a load, then the load and four beside it.
+    (0..9).for_each(|_| drop(server.await_record("test_started")));
+    client.signal(Signal::INT);
+    let ended = client.finish();
+    let loaded = read(&ended.stdout, ended.exit_code);
+    assert_eq!((ended.exit_code, loaded.status.outcome), (Some(130), Outcome::Interrupted));
+    let names: Vec<PhaseName> = loaded.phases.iter().map(|phase| phase.name).collect();
+    assert_eq!(names, [PhaseName::Idle, PhaseName::Up]);
+    assert_eq!(loaded.phases[1].ended, Ended::Interrupted);
+    assert_eq!(loaded.phases[0].ended, Ended::TimeUp);
+}
