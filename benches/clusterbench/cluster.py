@@ -6,6 +6,7 @@ import os
 import shutil
 import ssl
 import subprocess
+import tempfile
 import time
 
 from clusterbench.parts import CNI
@@ -17,6 +18,8 @@ API_PORT = 6443
 READY_S = 180
 PAUSE_IMAGE = "localhost/pause:1"
 HIERARCHIES = "/sys/fs/cgroup"
+# The beginning of the names of a command's groups and folder; its process follows.
+MARK = "linerate-cluster-"
 
 # Bash reaps what is left over, and ends when its standard input does: with it ends all that the namespace has.
 FIRST_PROCESS = ["bash", "-c", "while read -r _; do :; done"]
@@ -352,6 +355,17 @@ def remove_cgroups(mark):
                         except OSError:
                             # The kernel has not taken leave of its last process yet.
                             time.sleep(0.05)
+
+
+def remove_stale():
+    """Removes what commands have left that were killed."""
+    places = [tempfile.gettempdir(), *(os.path.join(HIERARCHIES, name) for name in os.listdir(HIERARCHIES))]
+    names = {name for place in places if os.path.isdir(place) for name in os.listdir(place) if name.startswith(MARK)}
+    for name in names:
+        process = name.removeprefix(MARK).split("-")[0]
+        if process.isdigit() and not os.path.exists(f"/proc/{process}"):
+            remove_cgroups(f"{MARK}{process}-")
+            remove_folder(os.path.join(tempfile.gettempdir(), name))
 
 
 def remove_folder(folder):

@@ -1,8 +1,10 @@
 """The command line of benches/cluster."""
 
 import argparse
+import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,8 +17,12 @@ The programs of Kubernetes {parts.VERSION} are built from the Go module proxy on
 that takes about 40 minutes. The rest are packages of the distribution: containerd, runc, etcd-server, iptables,
 conntrack and containernetworking-plugins. Needs root, Go 1.24 or newer, cgroups of the first version, and a static
 linerate (docs/kubernetes.md says how it is built). Everything that the command starts ends with it.
+What a killed one leaves in /tmp and among the cgroups is removed by the next.
 
 Prints a line for each check, and exits with 1 where one fails."""
+
+# Of prctl: the signal that a process gets when its parent ends.
+PR_SET_PDEATHSIG = 1
 
 
 def parse():
@@ -58,11 +64,13 @@ def main():
 
 def enter(args):
     """Goes on as the first process of namespaces of its own; with it ends all that it starts."""
-    mark = f"linerate-cluster-{os.getpid()}"
+    cluster.remove_stale()
+    mark = f"{cluster.MARK}{os.getpid()}"
     folder = tempfile.mkdtemp(prefix=f"{mark}-")
     words = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable,
              os.path.abspath(sys.argv[0]), *sys.argv[1:], "--inside", folder, "--mark", mark]
-    process = subprocess.Popen(words)
+    # Killed with this process, and all that is in its namespaces with it.
+    process = subprocess.Popen(words, preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
     try:
         return process.wait()
     finally:
