@@ -9,6 +9,9 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use crate::summary::Latency;
 
 mod check;
+mod interval;
+
+pub use interval::{CLASSES, IntervalHistogram, class_of};
 
 /// The least latency told from zero, in nanoseconds.
 pub const LOWEST_NS: u64 = 1;
@@ -53,7 +56,7 @@ impl PartialEq for Histogram {
 impl Histogram {
     /// An empty histogram with its memory allocated.
     pub fn new() -> Self {
-        Self { counts: Some(allocate()) }
+        Self { counts: Some(allocate(SIGNIFICANT_DIGITS)) }
     }
 
     /// Records one latency; one above [`HIGHEST_NS`] counts as that.
@@ -67,7 +70,7 @@ impl Histogram {
 
     #[cold]
     fn record_first(&mut self, latency_ns: u64) {
-        self.counts.insert(allocate()).saturating_record(latency_ns);
+        self.counts.insert(allocate(SIGNIFICANT_DIGITS)).saturating_record(latency_ns);
     }
 
     /// Adds all that `other` recorded; nothing is lost by it.
@@ -110,15 +113,24 @@ impl Histogram {
         })
     }
 
+    /// The bucket of the observation of this rank, 1 for the least: its bottom and its top, neither beyond the least and
+    /// the greatest observation; `None`: there are fewer.
+    pub fn value_at_rank(&self, rank: u64) -> Option<(u64, u64)> {
+        let counts = self.counts.as_ref()?;
+        let mut before = 0;
+        let step = counts.iter_recorded().find(|step| {
+            before += step.count_at_value();
+            before >= rank
+        })?;
+        let value = step.value_iterated_to();
+        let low = counts.lowest_equivalent(value).max(counts.min());
+        Some((low, counts.highest_equivalent(value).min(counts.max())))
+    }
+
     /// The histogram as text: HdrHistogram's V2 format in base64.
     pub fn to_base64(&self) -> String {
         let Some(counts) = &self.counts else { return Self::new().to_base64() };
-        let mut bytes = Vec::new();
-        // Writing to memory doesn't fail, and the counts of one process fit the format's 63 bits.
-        match V2Serializer::new().serialize(counts, &mut bytes) {
-            Ok(_) => BASE64.encode(bytes),
-            Err(_) => String::new(),
-        }
+        write_v2(counts)
     }
 
     /// Reads what [`Histogram::to_base64`] wrote; safe on any text, however hostile.
@@ -129,19 +141,7 @@ impl Histogram {
     /// V2 format, has another range than this type's, more values than the range has or more
     /// observations than 2^53.
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
-        if text.len() > MAX_TEXT_BYTES {
-            let length = text.len();
-            return Err(HistogramError(format!(
-                "{length} bytes of text, more than {MAX_TEXT_BYTES}"
-            )));
-        }
-        let bytes =
-            BASE64.decode(text).map_err(|error| HistogramError(format!("not base64: {error}")))?;
-        check::check_v2(&bytes, allocate().distinct_values()).map_err(HistogramError)?;
-        let counts = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| HistogramError(error.to_string()))?;
-        Ok(Self { counts: Some(counts) })
+        Ok(Self { counts: Some(read_v2(text, SIGNIFICANT_DIGITS)?) })
     }
 
     /// The distribution with the quantiles that the sample supports (see [`supports_quantile`]);
@@ -168,9 +168,31 @@ impl Histogram {
 }
 
 #[expect(clippy::expect_used, reason = "the arguments are constants that the library takes")]
-fn allocate() -> hdrhistogram::Histogram<u64> {
-    hdrhistogram::Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
-        .expect("1 ns to 1 h with 3 digits is a valid range")
+fn allocate(digits: u8) -> hdrhistogram::Histogram<u64> {
+    hdrhistogram::Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits)
+        .expect("1 ns to 1 h with 2 or 3 digits is a valid range")
+}
+
+fn write_v2(counts: &hdrhistogram::Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    // Writing to memory doesn't fail, and the counts of one process fit the format's 63 bits.
+    match V2Serializer::new().serialize(counts, &mut bytes) {
+        Ok(_) => BASE64.encode(bytes),
+        Err(_) => String::new(),
+    }
+}
+
+fn read_v2(text: &str, digits: u8) -> Result<hdrhistogram::Histogram<u64>, HistogramError> {
+    if text.len() > MAX_TEXT_BYTES {
+        let length = text.len();
+        return Err(HistogramError(format!("{length} bytes of text, more than {MAX_TEXT_BYTES}")));
+    }
+    let bytes =
+        BASE64.decode(text).map_err(|error| HistogramError(format!("not base64: {error}")))?;
+    check::check_v2(&bytes, digits, allocate(digits).distinct_values()).map_err(HistogramError)?;
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|error| HistogramError(error.to_string()))
 }
 
 /// Whether `count` independent observations say anything about quantile `q` (0 to 1).

@@ -25,6 +25,7 @@
 //! * [`fairness`] compares flows.
 //! * [`repeats`] has what several runs of one plan come to, and when there are enough of them.
 //! * [`steady`] finds a run's warm-up, and tells how much the run varied.
+//! * [`quantile`] tells how well one run knows the quantiles of its latencies.
 //! * [`random`] draws numbers that a seed repeats.
 //! * [`hunt`] searches for the highest rate that keeps limits.
 //! * [`loaded`] has latency while a path is idle and while it is filled.
@@ -66,6 +67,7 @@ pub mod metric;
 pub mod order;
 pub mod paths;
 pub mod plan;
+pub mod quantile;
 pub mod random;
 pub mod record;
 pub mod repeats;

@@ -79,6 +79,10 @@ pub struct Sample {
     /// Mean latency of those transactions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_mean_ns: Option<f64>,
+    /// Latencies of those that began after the warm-up, as [`IntervalHistogram`](crate::histogram::IntervalHistogram)
+    /// writes them; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_hdr: Option<String>,
     /// Datagrams (UDP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramCounts>,
@@ -116,6 +120,7 @@ impl Sample {
             received: None,
             transactions: None,
             latency_mean_ns: None,
+            latency_hdr: None,
             datagrams: None,
             flows: Vec::new(),
             cpu: None,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::Limit;
+use crate::quantile::QuantileInterval;
 use crate::sample::{CpuSeconds, DatagramCounts};
 
 mod judge;
@@ -73,6 +74,9 @@ pub struct Summary {
     /// [`LATENCY`](crate::metric::LATENCY).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Latency>,
+    /// The 95 % intervals of its quantiles, of one run: [`latency_intervals`](crate::quantile::latency_intervals).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency_intervals: Vec<QuantileInterval>,
     /// [`SERVICE`](crate::metric::SERVICE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_ns: Option<Latency>,

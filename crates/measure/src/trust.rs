@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::sample::Role;
 
 mod gate;
+mod series;
 
 pub(crate) use gate::OWN_PROCESSORS;
 pub use gate::{Judged, judge_run};
@@ -103,6 +104,10 @@ pub enum ReasonCode {
     WaitInLatency,
     /// The server served other tests at the same time.
     OtherTests,
+    /// The rate rose for most of the run, or became another in it for good.
+    NotSteady,
+    /// The clock that gives samples their time of day was set.
+    Clock,
 }
 
 /// The unit of a reason's value and limit.

@@ -312,7 +312,7 @@ impl Slots {
             return;
         }
         let latencies = &mut local.latencies;
-        latencies.total.record_ns(latency_ns);
+        latencies.record_total_ns(latency_ns);
         let parts = [
             (&mut latencies.service, times.closed_ns),
             (&mut latencies.establishment, times.established_ns),

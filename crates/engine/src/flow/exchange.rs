@@ -159,7 +159,7 @@ impl Asker {
         self.started_ns = now_ns;
         self.left -= 1;
         if !self.warm_up {
-            local.latencies.total.record_ns(latency_ns);
+            local.latencies.record_total_ns(latency_ns);
         }
         tally.record_transaction(latency_ns, self.warm_up);
     }

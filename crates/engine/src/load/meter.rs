@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use linerate_measure::datagram::LossIntervals;
+use linerate_measure::histogram::IntervalHistogram;
 use linerate_measure::media::FrameCounts;
 use linerate_measure::report::HostFacts;
 use linerate_measure::sample::{
@@ -118,7 +119,7 @@ impl Meter {
     }
 
     fn has_moved(&self, flows: &Flows) -> bool {
-        let since = Reading::of(flows).total.since(&self.last.total);
+        let since = Reading::of(flows, &[]).total.since(&self.last.total);
         since.send_calls + since.receive_calls > 0
     }
 
@@ -129,7 +130,11 @@ impl Meter {
         shards: &[Shard],
     ) -> Option<Sample> {
         let Interval { index, from_ns, to_ns, utc_ns } = self.intervals.as_mut()?.cut(now_ns);
-        let reading = Reading::of(flows);
+        let mut reading = Reading::of(flows, shards);
+        if self.warming {
+            // Those that are there already were measured: threads begin to count before this sample is cut.
+            reading.latencies.clear();
+        }
         let machine = MachineTimes::now();
         let load = cpu_of(shards);
         let wait_s = wait_of(shards);
@@ -144,6 +149,7 @@ impl Meter {
             to_ns,
             utc_ns,
             warm_up: self.warming,
+            latency_hdr: reading.latencies_since(&self.last),
             flows: flow_samples(flows, &reading, &self.last),
             cpu: Some(CpuSample {
                 load: load.since(last_load),
@@ -175,10 +181,12 @@ struct Reading {
     /// Media: frames sent, completed, late and dropped.
     frames: Option<[u64; 4]>,
     first: Vec<Counts>,
+    /// Transactions by the class of their latency; empty where this end times none.
+    latencies: Vec<u64>,
 }
 
 impl Reading {
-    fn of(flows: &Flows) -> Self {
+    fn of(flows: &Flows, shards: &[Shard]) -> Self {
         let mut reading = Self::default();
         for flow in flows.iter().flatten() {
             let counts = flow.tally.counts();
@@ -191,7 +199,19 @@ impl Reading {
                 reading.first.push(counts);
             }
         }
+        for tally in shards.iter().filter_map(Shard::latencies) {
+            tally.add_to(&mut reading.latencies);
+        }
         reading
+    }
+
+    /// The latencies since an earlier reading, as samples have them; `None`: there are none.
+    fn latencies_since(&self, earlier: &Reading) -> Option<String> {
+        let before = earlier.latencies.iter().copied().chain(std::iter::repeat(0));
+        let since =
+            self.latencies.iter().zip(before).map(|(now, before)| now.saturating_sub(before));
+        let histogram = IntervalHistogram::of_counts(since.collect());
+        (!histogram.is_empty()).then(|| histogram.to_base64())
     }
 
     /// The frames since an earlier reading.

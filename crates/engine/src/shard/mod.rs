@@ -28,7 +28,7 @@ use socket2::Socket;
 
 use crate::error::Error;
 use crate::flow::{ActiveFlows, Fresh, Local};
-use crate::latencies::Latencies;
+use crate::latencies::{Latencies, LatencyTally};
 use crate::pattern::Pattern;
 use crate::phase::SharedPhase;
 use crate::probe::ThreadTime;
@@ -116,6 +116,7 @@ pub(crate) struct Shard {
     shape: Shape,
     outlet: Option<Outlet>,
     vitals: Arc<Vitals>,
+    latencies: Option<Arc<LatencyTally>>,
     thread: Thread,
     /// Comes when the flows have ended, before their sockets are closed: many take a while, for which
     /// a conductor that has other clients must not wait.
@@ -126,6 +127,7 @@ impl Shard {
     /// Starts a shard, which rings the conductor's waker when its flows have news.
     pub(crate) fn spawn(plan: ShardPlan, conductor: &Arc<Waker>) -> Result<Self, Error> {
         let (shape, apart) = (plan.shape, plan.apart);
+        let latencies = plan.latencies.tally();
         let vitals = Arc::new(Vitals::default());
         let own_vitals = Arc::clone(&vitals);
         let (tell, end) = sync_channel(1);
@@ -139,7 +141,7 @@ impl Shard {
             let thread = start(move || run(plan, &inlet, conductor, &own_vitals, &tell))?;
             (Outlet::Shared { inbox, waker }, thread)
         };
-        Ok(Self { shape, outlet: Some(outlet), vitals, thread, end })
+        Ok(Self { shape, outlet: Some(outlet), vitals, latencies, thread, end })
     }
 
     /// Hands a flow over. A shard apart has the only copy of its socket from then on.
@@ -177,6 +179,11 @@ impl Shard {
     /// For how long its thread has run and has waited for a processor so far; `None` where that isn't known.
     pub(crate) fn demand(&self) -> Option<ThreadDemand> {
         self.vitals.time.demand()
+    }
+
+    /// The latencies that it has recorded so far, where its end times transactions.
+    pub(crate) fn latencies(&self) -> Option<&LatencyTally> {
+        self.latencies.as_deref()
     }
 
     /// Whether its thread has failed: flows of it that had not ended never will.

@@ -6,10 +6,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_engine::event::Cancel;
-use linerate_results::Store;
 use linerate_results::export::CdmVersion;
 use linerate_results::export::client::{Index, IndexError};
-use linerate_results::export::outbox::{count, deliver};
+use linerate_results::export::outbox::{count, deliver, waiting_of};
+use linerate_results::{RunId, Store};
 
 use super::Target;
 use crate::http_client::Http;
@@ -109,6 +109,21 @@ pub(crate) fn report_waiting(path: &Path, url: &str) {
             "linerate: {parts} parts of runs wait for the index: `linerate results outbox --send {url}` sends them\n"
         )),
         Err(error) => narrate(&format!("linerate: {error}\n")),
+    }
+}
+
+/// Says which indices a run goes to that this command did not send to, all but `served`, and what they lack.
+pub(crate) fn report_unserved(path: &Path, run: RunId, name: &str, served: Option<&str>) {
+    let waiting = Store::open_to_read(path).and_then(|store| waiting_of(&store, run));
+    let waiting = match waiting {
+        Ok(waiting) => waiting,
+        Err(error) => return narrate(&format!("linerate: {error}\n")),
+    };
+    for (url, parts) in waiting.iter().filter(|(url, _)| Some(url.as_str()) != served) {
+        narrate(&format!(
+            "linerate: the run {name} had --index {url} before, and {parts} parts of it wait for that index: \
+             `linerate results outbox --send {url}` sends them\n"
+        ));
     }
 }
 

@@ -6,7 +6,7 @@ use linerate_engine::event::Cancel;
 use linerate_results::export::CdmVersion;
 use linerate_results::export::client::{Index, IndexError};
 
-pub(crate) use live::{Live, report_waiting};
+pub(crate) use live::{Live, report_unserved, report_waiting};
 
 use crate::args::ServerArgs;
 use crate::http_client::{Http, Remote, Service};

@@ -178,6 +178,14 @@ rate = "10M"
     assert_ended(&results("outbox"), 0, &["cell 0", "cell 1", "waiting", &url]);
     let listed: Value = serde_json::from_str(&results("outbox --json").stdout).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 3);
+    // The run goes on without its index, for which it waits still.
+    let run = listed[0]["run"].as_str().unwrap();
+    let resumed = place.matrix(&["--quiet", "--resume", run]).output().unwrap();
+    let said = String::from_utf8_lossy(&resumed.stderr).into_owned();
+    assert!(matches!(resumed.status.code(), Some(0 | 6)), "{said}");
+    let way_out =
+        format!("3 parts of it wait for that index: `linerate results outbox --send {url}`");
+    assert!(said.contains(&way_out) && said.contains(run), "{said}");
     server.close(false);
     assert_ended(&results(&format!("outbox --send {url}")), 0, &["3 parts of runs sent"]);
     assert_ended(&results("outbox"), 0, &["nothing waits for an index"]);

@@ -10,6 +10,7 @@ mod help;
 mod index;
 mod matrix;
 mod matrix_resume;
+mod opensearch_server;
 mod otlp;
 mod output_file;
 mod report;
@@ -19,6 +20,8 @@ mod web;
 
 #[path = "../ports/quiet.rs"]
 mod quiet;
+#[path = "../skipped/mod.rs"]
+mod skipped;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

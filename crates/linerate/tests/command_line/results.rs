@@ -19,24 +19,32 @@ const T0: i64 = 1_700_000_000_000;
 
 /// A store of one run of two cells, with a series each.
 pub(crate) fn keep_matrix(path: &Path) {
+    keep_matrix_of(path, "0a1b2c3d", T0, None);
+}
+
+/// Likewise, of a run of this name (the store gives one where it is empty) and begin, which goes to this index.
+pub(crate) fn keep_matrix_of(path: &Path, name: &str, began_ms: i64, index: Option<&str>) {
     let writer = Writer::open(path).unwrap();
     let iteration = |rate: &str| NewIteration {
         params: vec![NewParam { arg: "rate".into(), value: rate.into(), ..NewParam::default() }],
         primary_metric: "linerate::rx-Gbps".into(),
     };
     let run = NewRun {
-        uuid: "0a1b2c3d".into(),
+        uuid: name.into(),
         title: "nightly\u{1b}[2J".into(),
         tags: vec![("mtu".into(), "1500".into())],
-        began_ms: T0,
+        began_ms,
         iterations: vec![iteration("1G"), iteration("5G")],
         cells: (0..2).map(|iteration| NewCell { iteration, sample: 1 }).collect(),
         ..NewRun::default()
     };
     let (id, _) = writer.begin_run(run).unwrap();
+    if let Some(index) = index {
+        writer.index_to(id, index, None).unwrap();
+    }
     for position in 0..2 {
-        let attempt = writer.begin_cell(id, position, T0).unwrap();
-        let begin = |second: i64| T0 + i64::from(position) * 10_000 + second * 1000;
+        let attempt = writer.begin_cell(id, position, began_ms).unwrap();
+        let begin = |second: i64| began_ms + i64::from(position) * 10_000 + second * 1000;
         let spans = (0..10).map(|second| Span::new(begin(second), begin(second) + 999).unwrap());
         let timeline = Timeline::new(spans.collect()).unwrap();
         let series = NewSeries {
@@ -54,12 +62,13 @@ pub(crate) fn keep_matrix(path: &Path) {
             period: timeline.range(),
             timelines: vec![timeline],
             series: vec![series],
-            ..CellEnd::without_result(CellStatus::Done, "", T0)
+            ..CellEnd::without_result(CellStatus::Done, "", began_ms)
         };
         writer.end_cell(attempt, end).unwrap();
     }
     let status = RunStatus::Complete;
-    let end = RunEnd { status, partial: false, ended_ms: T0 + 20_000, iterations: Vec::new() };
+    let end =
+        RunEnd { status, partial: false, ended_ms: began_ms + 20_000, iterations: Vec::new() };
     writer.end_run(id, end).unwrap();
 }
 

@@ -1,5 +1,6 @@
 //! Loads that end after bytes or counts: both ends count the same, and it is what was asked.
 
+use linerate_measure::histogram::IntervalHistogram;
 use serde_json::Value;
 
 use crate::ends::Server;
@@ -87,6 +88,41 @@ fn as_many_sends_and_transactions_as_were_asked_for() {
         assert_eq!(document.count("received_bytes"), bytes, "{words}");
         let sender = if words.contains("--down") { "server" } else { "client" };
         assert_eq!(document.sum_of_flows(sender, "sent/calls"), count, "{words}");
+    }
+}
+
+#[test]
+fn samples_have_the_latencies_of_their_intervals() {
+    let server = Server::start("");
+    for words in [
+        "rr --time 600ms --omit 200ms",
+        "rr --time 400ms --flows 3 --rate 2000",
+        "rr --time 400ms --udp",
+        "rr --time 400ms --quic",
+        "connect --time 400ms --flows 2",
+    ] {
+        let document = server.measure(&format!("{words} --interval 20ms")).document(0);
+        let samples = document.samples("client");
+        let counted = samples.iter().filter_map(|sample| sample["latency_hdr"].as_str());
+        let counted = counted.map(|text| IntervalHistogram::from_base64(text).unwrap().len());
+        let (sum, all) = (counted.sum::<u64>(), document.count("latency_ns/count"));
+        // A rest shorter than a twentieth of an interval has no sample.
+        assert!((1..=all).contains(&sum), "{words}: {sum} of {all}");
+        for sample in samples.iter().filter(|sample| sample["warm_up"] == true) {
+            assert_eq!(sample["latency_hdr"], Value::Null, "{words}");
+        }
+        let servers = document.samples("server");
+        assert!(servers.iter().all(|sample| sample["latency_hdr"] == Value::Null), "{words}");
+        let interval = &document.json()["summary"]["latency_intervals"][0];
+        if interval.is_object() {
+            let ends = ["low_ns", "value_ns", "high_ns"].map(|end| interval[end].as_u64().unwrap());
+            assert_eq!(
+                (&interval["name"], interval["value_ns"].as_u64()),
+                (&Value::from("p50"), Some(document.count("latency_ns/p50"))),
+                "{words}"
+            );
+            assert!(ends.is_sorted(), "{words}: {ends:?}");
+        }
     }
 }
 

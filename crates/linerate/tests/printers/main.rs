@@ -11,6 +11,7 @@ use linerate::output::{
 };
 use linerate_engine::event::Event;
 use linerate_measure::media::FrameCounts;
+use linerate_measure::quantile::QuantileInterval;
 use linerate_measure::record::TestFigures;
 use linerate_measure::repeats::{Asked, RepeatedRun, Repeats};
 use linerate_measure::summary::Latency;
@@ -85,6 +86,41 @@ fn a_wide_screen_has_the_latencies_in_a_row_and_verbose_has_the_environment() {
     for row in ["CPU user", "send buffer", "congestion control", "kernel", "load before"] {
         assert!(text.contains(row), "no {row:?} in {text}");
     }
+}
+
+#[test]
+fn an_interval_stands_beside_its_quantile() {
+    let interval = |name: &str, low_ns, high_ns| QuantileInterval {
+        name: name.to_owned(),
+        value_ns: low_ns,
+        low_ns,
+        high_ns,
+        overdispersion: 1.0,
+        blocks: 20,
+        confidence: 0.95,
+    };
+    let mut run = rr_run();
+    run.summary.latency_intervals =
+        vec![interval("p50", 47_900, 48_100), interval("p99.9", 199_000, 1_400_000)];
+    let text = printed(&mut text_printer(1, true), std::slice::from_ref(&run));
+    let narrow: Vec<&str> = text.lines().map(str::trim_end).collect();
+    for row in [
+        "latency (closed loop)             95 % interval",
+        "p50                     48.0 µs  [47.9..48.1 µs]",
+        "p99                     90.0 µs",
+        "p99.9                    200 µs  [199 µs..1.40 ms]",
+    ] {
+        assert!(narrow.iter().any(|line| squeezed(line) == squeezed(row)), "{row}\n{text}");
+    }
+    assert!(narrow.iter().all(|line| line.chars().count() <= 80), "{text}");
+    let text = printed(&mut text_printer(1, true).with_columns(140), &[run]);
+    let row = text.lines().find(|line| line.starts_with("95 % interval")).unwrap();
+    assert_eq!(squeezed(row), "95 % interval [47.9..48.1 µs] [199 µs..1.40 ms]");
+}
+
+/// The words of a line with a space between them.
+fn squeezed(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -176,6 +176,7 @@ mod tests {
             warm_up_ns: Some(1),
             rate: 1.5e3,
             varied_by: None,
+            change: None,
         }];
         assert_eq!(figures_of_run(&run), figures);
         run.plan.local.finds_warm_up = true;

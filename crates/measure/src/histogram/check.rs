@@ -4,7 +4,7 @@
 //! asks for. So the header must be exactly the one that a histogram of this crate writes, and the
 //! payload is walked once, count by count.
 
-use super::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
+use super::{HIGHEST_NS, LOWEST_NS};
 
 /// Marks HdrHistogram's V2 format, not compressed, with counts as LEB128.
 const V2_COOKIE: u32 = 0x1c84_9313;
@@ -12,19 +12,19 @@ const V2_COOKIE: u32 = 0x1c84_9313;
 /// More observations than any run makes, and few enough to be exact in a 64-bit float.
 const MAX_OBSERVATIONS: u64 = 1 << 53;
 
-/// Checks `bytes`, a histogram in V2 format, for a range with `buckets` counts.
+/// Checks `bytes`, a histogram in V2 format with so many significant digits, for a range with `buckets` counts.
 ///
 /// The format (all big-endian): cookie u32, payload length u32, normalizing offset u32, significant
 /// digits u32, lowest u64, highest u64, integer-to-double ratio f64; then the counts, each a
 /// zig-zag LEB128 number of at most 9 bytes, where a negative one stands for that many zeros.
-pub(super) fn check_v2(bytes: &[u8], buckets: usize) -> Result<(), String> {
+pub(super) fn check_v2(bytes: &[u8], digits: u8, buckets: usize) -> Result<(), String> {
     let mut header = Header(bytes);
     let cookie = header.take_u32()?;
     let payload_bytes = header.take_u32()?;
     let expected = [
         ("format", u64::from(cookie), u64::from(V2_COOKIE)),
         ("offset", u64::from(header.take_u32()?), 0),
-        ("digits", u64::from(header.take_u32()?), u64::from(SIGNIFICANT_DIGITS)),
+        ("digits", u64::from(header.take_u32()?), u64::from(digits)),
         ("lowest value", header.take_u64()?, LOWEST_NS),
         ("highest value", header.take_u64()?, HIGHEST_NS),
         ("ratio", header.take_u64()?, 1.0_f64.to_bits()),

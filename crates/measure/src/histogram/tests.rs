@@ -67,7 +67,7 @@ fn quantiles_need_their_observations() {
 
 #[test]
 fn the_largest_histogram_fits_the_text_limit() {
-    let mut counts = allocate();
+    let mut counts = allocate(SIGNIFICANT_DIGITS);
     let mut value = 0;
     while value < HIGHEST_NS {
         counts.saturating_record_n(value, 1 << 37);
@@ -114,7 +114,7 @@ fn counts_that_make_no_sense_are_refused() {
     assert!(read(&with_payload(&[0x80])).is_err());
     // More zeros than there are buckets, then one more count than there are buckets.
     assert!(read(&with_payload(&[0xff, 0xff, 0xff, 0x7f])).is_err());
-    let buckets = allocate().distinct_values();
+    let buckets = allocate(SIGNIFICANT_DIGITS).distinct_values();
     assert!(read(&with_payload(&vec![0; buckets])).is_ok());
     assert!(read(&with_payload(&vec![0; buckets + 1])).is_err());
 }

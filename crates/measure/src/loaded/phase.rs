@@ -172,7 +172,8 @@ impl Phase {
 }
 
 /// Takes out of the reasons for doubt what is no disturbance here: tests of the same phase that the server served beside
-/// this one, and times of probes that their schedule and their latency account for.
+/// this one, times of probes that their schedule and their latency account for, and rates that were not steady. A phase
+/// goes on until its load is steady, and tells that itself.
 fn forgive(PartRun { part, run }: &mut PartRun, siblings: u32) {
     let own = f64::from(siblings);
     let slack_s = if *part == Part::Load { 0.0 } else { slack_of_probes_s(run) };
@@ -183,6 +184,7 @@ fn forgive(PartRun { part, run }: &mut PartRun, siblings: u32) {
         (ReasonCode::Stretched | ReasonCode::Shortened, Some(took_s), Some(asked_s)) => {
             (took_s - asked_s).abs() > slack_s
         }
+        (ReasonCode::NotSteady, ..) => false,
         _ => true,
     });
     if status.reasons.len() < before && status.verdict == Some(Trust::Doubtful) {

@@ -6,9 +6,10 @@ use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::limits::{Measured, find_limits};
 use crate::plan::Plan;
+use crate::quantile::latency_intervals;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
-use crate::steady::{Steadiness, steadiness};
+use crate::steady::{Steadiness, steadiness, steady_fairness};
 use crate::summary::{Summary, Unmet, judge_dialect, machine_notes, summarize, unmet};
 use crate::trust::{Judged, Reason, Severity, Trust, judge_run};
 
@@ -111,10 +112,16 @@ impl Draft {
         if matches!(outcome, Outcome::Complete | Outcome::Interrupted) {
             self.add_limits(&mut summary);
         }
+        let latency_hdr = self.client.as_ref().and_then(|report| report.latency_hdr.as_deref());
+        summary.latency_intervals = latency_intervals(latency_hdr, &self.samples);
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let unmet = self.unmet(outcome);
-        let reasons = self.reasons(outcome, &summary, &unmet);
         let steadiness = self.steadiness();
+        if self.dialect == Dialect::Native && summary.fairness.is_some() {
+            let steady = steady_fairness(&self.plan.workload, &self.samples, &steadiness);
+            summary.fairness = steady.or(summary.fairness);
+        }
+        let reasons = self.reasons(outcome, &summary, &unmet, &steadiness);
         let mut notes = std::mem::take(&mut self.notes);
         for report in client.into_iter().chain(server) {
             let role = report.role.name();
@@ -199,7 +206,13 @@ impl Draft {
     }
 
     /// Why the figures are doubtful or invalid, as far as the run came.
-    fn reasons(&self, outcome: Outcome, summary: &Summary, unmet: &[Unmet]) -> Vec<Reason> {
+    fn reasons(
+        &self,
+        outcome: Outcome,
+        summary: &Summary,
+        unmet: &[Unmet],
+        steadiness: &[Steadiness],
+    ) -> Vec<Reason> {
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let workload = &self.plan.workload;
         let contradictions = match (outcome, self.dialect) {
@@ -221,6 +234,7 @@ impl Draft {
                 has_bursts,
                 summary,
                 unmet,
+                steadiness,
             }));
         }
         reasons

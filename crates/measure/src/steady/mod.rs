@@ -4,16 +4,21 @@
 //!   1997): of all places to cut, that after which the mean is known best, on means of 5 intervals. It counts only if
 //!   what is cut off was slower than the rest by 2 standard errors, so a steady run is seldom cut. Where the first half
 //!   of the rest is slower than the second by 3, the run is not steady.
+//! * A rate that changes for good is told by the place where the sum of its deviations from the mean is farthest from 0
+//!   (CUSUM; Page, Continuous inspection schemes, 1954). It counts if the rates before and after it differ by a quarter
+//!   and by 6 standard errors, as the place was searched for.
 //! * Intervals beside each other are alike, so n of them know the mean as well as fewer independent ones. How many is
 //!   told by the correlation of neighbours (a first-order autoregressive model), corrected for short series.
 //!
 //! All of this speaks of the one run. How runs vary is told by several of them ([`crate::repeats`]).
 
 mod rates;
+mod shares;
 #[cfg(test)]
 mod tests;
 
-pub use rates::{Steadiness, steadiness};
+pub use rates::{RateChange, Steadiness, steadiness};
+pub use shares::steady_fairness;
 
 use crate::comparison::two_sided;
 
@@ -27,7 +32,13 @@ const MOST_CUT: f64 = 0.4;
 const SLOWER_BY_ERRORS: f64 = 2.0;
 /// Those by which the first half of what is left is slower than the second, where the rate still rises. More than for a
 /// warm-up, since a run without an answer costs more than one that is cut a little.
-const RISES_BY_ERRORS: f64 = 3.0;
+const RISES_BY_ERRORS: f64 = 4.0;
+
+/// The rates before and after a change differ by so many standard errors, and by such a share of the higher one.
+const CHANGED_BY_ERRORS: f64 = 6.0;
+pub(crate) const CHANGED_BY: f64 = 0.25;
+/// The fewest intervals on either side of a change: a shorter time is a warm-up, or a disturbance.
+const LEAST_BESIDE_CHANGE: usize = 10;
 
 /// Where the warm-up of a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +72,43 @@ pub fn find_warm_up(values: &[f64]) -> Option<WarmUp> {
         () if is_slower(warm_up, rest, SLOWER_BY_ERRORS) => WarmUp::Intervals(warm_up.len()),
         () => WarmUp::Intervals(0),
     })
+}
+
+/// The place from which on the rate is another than before, for good; `None`: there is none, or the series has fewer
+/// than [`LEAST_INTERVALS`].
+pub fn find_change(values: &[f64]) -> Option<usize> {
+    if values.len() < LEAST_INTERVALS {
+        return None;
+    }
+    let middle = mean(values);
+    let (mut sum, mut farthest) = (0.0_f64, (0.0, 0));
+    for (place, value) in (1..).zip(values) {
+        sum += value - middle;
+        let is_beside = (LEAST_BESIDE_CHANGE..=values.len() - LEAST_BESIDE_CHANGE).contains(&place);
+
+        if is_beside && sum.abs() > farthest.0 {
+            farthest = (sum.abs(), place);
+        }
+    }
+    if farthest.1 == 0 {
+        return None;
+    }
+    let (before, after) = values.split_at(farthest.1);
+    let differ = mean(after) - mean(before);
+    // What the rates vary around their own means.
+    let around = |values: &[f64]| {
+        let middle = mean(values);
+        values.iter().map(|value| value - middle).collect::<Vec<f64>>()
+    };
+    let around = [around(before), around(after)].concat();
+    let alike = likeness(&around);
+    let errors = |values: &[f64]| {
+        variance(&around) * (1.0 + alike) / ((1.0 - alike) * values.len().max(1) as f64)
+    };
+    let error = (errors(before) + errors(after)).sqrt();
+    let most = mean(before).max(mean(after));
+    (differ.abs() > CHANGED_BY_ERRORS * error && differ.abs() > CHANGED_BY * most)
+        .then_some(farthest.1)
 }
 
 /// Whether the first values are below those after them by so many standard errors.

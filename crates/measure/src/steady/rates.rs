@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{WarmUp, find_warm_up, half_width};
+use super::{WarmUp, find_change, find_warm_up, half_width};
 use crate::metric::{CONNECTIONS_PER_S, GOODPUT, TRANSACTIONS_PER_S};
 use crate::plan::{Direction, Kind, Workload};
 use crate::sample::{Role, Sample};
@@ -28,6 +28,20 @@ pub struct Steadiness {
     /// intervals are independent of each other. It says nothing of how another run differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub varied_by: Option<f64>,
+    /// Where the rate without the warm-up became another for good; absent: it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<RateChange>,
+}
+
+/// A change of a rate for good.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateChange {
+    /// When, since the load of the end that counts began, on that end's clock.
+    pub at_ns: u64,
+    /// The rate before it, without the warm-up; bits or things per second.
+    pub before: f64,
+    /// The rate after it.
+    pub after: f64,
 }
 
 /// How steady each direction was, where there are intervals enough.
@@ -83,6 +97,17 @@ fn steady_rate(
     let rest = |values: &[u64]| sum(values.get(from..).unwrap_or_default());
     let lengths: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
     let rate = per_s(rest(&counts), rest(&lengths));
+    let change = cut.and_then(|cut| {
+        let place = cut.saturating_add(find_change(rates.get(cut..)?)?);
+        let sums = |part: std::ops::Range<usize>| {
+            Some(per_s(sum(counts.get(part.clone())?), sum(lengths.get(part)?)))
+        };
+        Some(RateChange {
+            at_ns: measured.get(place)?.from_ns,
+            before: sums(cut..place)?,
+            after: sums(place..rates.len())?,
+        })
+    });
     let varied = half_width(rates.get(from..).unwrap_or_default()).filter(|_| cut.is_some());
     Some(Steadiness {
         name: name.to_owned(),
@@ -91,6 +116,7 @@ fn steady_rate(
         warm_up_ns: cut.map(|cut| sum(lengths.get(..cut).unwrap_or_default())),
         rate,
         varied_by: varied.filter(|_| rate > 0.0).map(|half| half / rate),
+        change,
     })
 }
 

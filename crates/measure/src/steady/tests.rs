@@ -7,6 +7,7 @@ use crate::plan::{Direction, Transport, Workload};
 use crate::random::next_normal;
 use crate::run::{Draft, Outcome};
 use crate::sample::{Role, Sample, Traffic};
+use crate::trust::ReasonCode;
 
 const INTERVALS: usize = 100;
 
@@ -65,6 +66,37 @@ fn a_slow_start_is_cut_off() {
 fn a_run_that_rises_for_most_of_its_time_is_not_steady() {
     let (.., refused) = found(0.5, 60);
     assert!(refused >= 320, "{refused} of 400");
+}
+
+/// A series that varies by 5 % so many times over.
+fn varied(seed: u64, alike: f64, times: f64) -> Vec<f64> {
+    draw(seed, alike, 0).iter().map(|value| 1.0 + times * (value - 1.0)).collect()
+}
+
+#[test]
+fn steady_runs_that_vary_much_are_seldom_told_to_be_unsteady() {
+    for (alike, times) in [(0.0, 1.0), (0.5, 1.0), (0.5, 4.0), (0.8, 4.0)] {
+        let series: Vec<_> = (0..400).map(|seed| varied(seed, alike, times)).collect();
+        let rise = series.iter().filter(|it| find_warm_up(it) == Some(WarmUp::NotSteady)).count();
+        let changed = series.iter().filter(|it| find_change(it).is_some()).count();
+        assert!(rise + changed <= 4, "{alike} {times}: {rise} rise, {changed} change");
+    }
+}
+
+#[test]
+fn a_rate_that_changes_for_good_is_found_where_it_changes() {
+    for (factor, times) in [(0.5, 1.0), (0.5, 2.0), (2.0, 2.0)] {
+        let is_found = |seed: &u64| {
+            let mut values = varied(*seed, 0.5, times);
+            values[60..].iter_mut().for_each(|value| *value *= factor);
+            find_change(&values).is_some_and(|place| place.abs_diff(60) <= 4)
+        };
+        let found = (0..200).filter(is_found).count();
+        assert!(found >= 190, "{factor} {times}: {found} of 200");
+    }
+    assert_eq!(find_change(&[1.0; 100]), None);
+    assert_eq!(find_change(&[f64::NAN; 100]), None);
+    assert_eq!(find_change(&[1.0; 39]), None);
 }
 
 #[test]
@@ -133,6 +165,26 @@ fn a_warm_up_of_one_direction_changes_no_figure_of_both() {
     draft.samples.extend(samples(Role::Client, &bytes));
     let (goodput, half) = told(&draft);
     assert!(goodput.is_some_and(|bps| bps > 1e6) && !half, "{goodput:?}");
+}
+
+#[test]
+fn a_run_whose_rate_changes_for_good_is_doubtful() {
+    let bytes: Vec<u64> = (0..80)
+        .map(|place| if place < 48 { 20_000 + place % 2 * 500 } else { 10_000 + place % 2 * 500 })
+        .collect();
+    let workload = Workload::stream(Direction::Up, Transport::Tcp);
+    let mut draft = Draft::new("1".to_owned(), Plan::new("host", 1, workload));
+    draft.samples = samples(Role::Server, &bytes);
+    let run = draft.clone().into_run(Outcome::Complete, 0, None);
+    let change = run.steadiness[0].change.unwrap();
+    assert_eq!(change.at_ns, 4_800_000_000);
+    assert!(change.before > 1.9 * change.after, "{change:?}");
+    let reasons = &run.status.reasons;
+    assert!(reasons.iter().any(|reason| reason.code == ReasonCode::NotSteady), "{reasons:?}");
+    draft.samples = samples(Role::Server, &bytes[..40]);
+    let run = draft.into_run(Outcome::Complete, 0, None);
+    assert_eq!(run.steadiness[0].change, None);
+    assert!(run.status.reasons.iter().all(|reason| reason.code != ReasonCode::NotSteady));
 }
 
 #[test]

@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use super::series::{clock_step, not_steady};
 use super::{Reason, ReasonCode, ReasonUnit, Severity};
 use crate::limits::{median, quic_window_millionths};
 use crate::plan::{End, Kind, Transport, Workload};
 use crate::report::{EndReport, GAP_NS, LATE_NS, Standstills};
 use crate::sample::{Role, Sample};
+use crate::steady::Steadiness;
 use crate::step::LEAST_SEND_BYTES;
 use crate::summary::{
     Quantity, Summary, Unmet, differs_in_time, others_share, send_time_s, steal_share,
@@ -60,6 +62,10 @@ const THROTTLED: f64 = 0.01;
 /// The share of the machine's time that the hypervisor may take.
 const STEAL: f64 = 0.05;
 
+/// Reasons that a rate which is not steady is a consequence of.
+const RATE_REASONS: [ReasonCode; 3] =
+    [ReasonCode::StoodStill, ReasonCode::Gap, ReasonCode::RateMissed];
+
 /// What is known of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
@@ -79,6 +85,8 @@ pub struct Judged<'a> {
     pub summary: &'a Summary,
     /// What was asked for and not got.
     pub unmet: &'a [Unmet],
+    /// How steady each direction was.
+    pub steadiness: &'a [Steadiness],
 }
 
 /// The reasons to doubt a run that was measured, contradictions apart ([`judge`](crate::summary::judge)).
@@ -91,6 +99,7 @@ pub fn judge_run(judged: Judged<'_>) -> Vec<Reason> {
         judged.add_gaps(report, &mut reasons);
         judged.add_processor(report, other, &mut reasons);
         reasons.extend(other_tests(report));
+        reasons.extend(clock_step(judged.samples, report.role));
     }
     for unmet in judged.unmet {
         reasons.extend(judged.of_unmet(unmet, &reasons));
@@ -98,6 +107,10 @@ pub fn judge_run(judged: Judged<'_>) -> Vec<Reason> {
     reasons.extend(judged.slipped());
     reasons.extend(judged.own_drops());
     reasons.extend(judged.waits_in_latency());
+    // Where a rate was asked for or something stood still, that has been told.
+    if !reasons.iter().any(|reason| RATE_REASONS.contains(&reason.code)) && !judged.has_bursts {
+        reasons.extend(not_steady(judged.steadiness));
+    }
     reasons
 }
 
@@ -448,7 +461,7 @@ fn other_tests(report: &EndReport) -> Option<Reason> {
 }
 
 /// A reason for doubt with its sentence and nothing else.
-fn told(code: ReasonCode, text: String) -> Reason {
+pub(super) fn told(code: ReasonCode, text: String) -> Reason {
     Reason { code, severity: Severity::Doubtful, ..Reason::contradiction(text) }
 }
 
@@ -481,7 +494,12 @@ fn ms(time_ns: u64) -> String {
 }
 
 fn at(standstills: Standstills) -> String {
-    format!("{:.1} s", seconds(standstills.at_ns))
+    at_ns(standstills.at_ns)
+}
+
+/// A time since the load began.
+pub(super) fn at_ns(time_ns: u64) -> String {
+    format!("{:.1} s", seconds(time_ns))
 }
 
 fn percent(share: f64) -> String {

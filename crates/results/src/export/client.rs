@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::document::Document;
-use super::mapping::{creation, missing};
+use super::mapping::{creation, mapping, missing, type_of};
 use super::{CdmVersion, DocumentKind};
 use crate::exchange::{Exchange, GivenUp, Reply, Request, send_patiently, wait};
 
@@ -461,7 +461,12 @@ impl<E: Exchange> Index<E> {
         let mut bytes_left = most_bytes;
         let filters: Vec<Value> =
             terms.iter().map(|(field, values)| json!({ "terms": { (*field): values } })).collect();
-        let sort: Vec<Value> = order.iter().map(|field| json!({ (*field): "asc" })).collect();
+        // An index of another writer may lack a field that is sorted by, and is no reason to fail.
+        let fields = mapping(kind, self.version);
+        let sort = order.iter().map(|field| {
+            json!({ (*field): { "order": "asc", "unmapped_type": type_of(&fields, field) } })
+        });
+        let sort: Vec<Value> = sort.collect();
         let mut query = json!({
             "size": PAGE, "sort": sort, "query": { "bool": { "filter": filters } },
         });

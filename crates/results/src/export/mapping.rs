@@ -168,6 +168,12 @@ pub fn creation(kind: DocumentKind, version: CdmVersion) -> Value {
     })
 }
 
+/// The type that a mapping gives a field, which is named by its path; `keyword` where it gives none.
+pub(super) fn type_of<'a>(mapping: &'a Value, path: &str) -> &'a str {
+    let field = path.split('.').fold(mapping, |outer, name| &outer["properties"][name]);
+    field["type"].as_str().unwrap_or("keyword")
+}
+
 /// What an index lacks of the mapping that it should have, as a mapping that can be added; `None`: nothing.
 ///
 /// # Errors

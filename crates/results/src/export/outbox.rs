@@ -130,6 +130,21 @@ pub fn count(store: &Store, target: &str) -> Result<u64, StoreError> {
     Ok(count.unsigned_abs())
 }
 
+/// How many parts of a run wait for each index that has not got all of them.
+///
+/// # Errors
+/// Where the store can't be read.
+pub fn waiting_of(store: &Store, run: RunId) -> Result<Vec<(String, u64)>, StoreError> {
+    let sql = "SELECT target, count(*) FROM outbox WHERE run = ?1 AND state = 'waiting' \
+               GROUP BY target ORDER BY target";
+    let mut rows = store.connection.prepare(sql)?;
+    let rows = rows.query_map([run.0], |row| {
+        let count: i64 = row.get(1)?;
+        Ok((row.get(0)?, count.unsigned_abs()))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// The version that an index has or shall have of a run; `None` where none was asked for, before the first document.
 fn version_of(store: &Store, run: i64, target: &str) -> Result<Option<CdmVersion>, StoreError> {
     let sql = "SELECT version FROM export WHERE run = ?1 AND target = ?2";

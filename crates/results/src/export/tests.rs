@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use super::client::{Index, IndexError};
 use super::document::{Document, Form, Maker, thinned};
 use super::indexed::{Points, Wanted, only_run, read_runs};
-use super::mapping::{NAMES, creation, mapping, missing};
-use super::outbox::{deliver, parts, retry_refused, write_run};
+use super::mapping::{NAMES, creation, mapping, missing, type_of};
+use super::outbox::{deliver, parts, retry_refused, waiting_of, write_run};
 use super::{CdmVersion, DocumentKind};
 use crate::exchange::Reply;
 use crate::points::SeriesPoints;
@@ -183,6 +183,14 @@ fn an_index_that_is_there_is_completed_or_refused() {
     assert!(error.to_string().contains(said) && error.to_string().contains("--cdm"), "{error}");
     let whole = mapping(DocumentKind::Run, CdmVersion::V10);
     assert_eq!(missing(&whole, &whole), Ok(None));
+}
+
+#[test]
+fn fields_have_the_types_of_their_mapping() {
+    let metric_data = mapping(DocumentKind::MetricData, CdmVersion::V10);
+    let types = ["metric_data.begin", "metric_data.duration", "run.run-uuid", "run.none", "none"]
+        .map(|path| type_of(&metric_data, path));
+    assert_eq!(types, ["date", "long", "keyword", "keyword", "keyword"]);
 }
 
 #[test]

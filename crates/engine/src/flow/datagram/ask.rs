@@ -132,7 +132,7 @@ impl<R: Requests> DatagramAsker<R> {
         tally.record_received(length);
         tally.record_transaction(latency_ns, self.warm_up);
         if !self.warm_up {
-            local.latencies.total.record_ns(latency_ns);
+            local.latencies.record_total_ns(latency_ns);
         }
         self.next(now_ns);
     }

@@ -30,7 +30,7 @@ use serde_json::json;
 use super::{Failure, await_file, print, run as plans};
 use crate::args::{IndexArgs, MatrixArgs};
 use crate::executable::binaries;
-use crate::index::{Live, Target};
+use crate::index::{Live, Target, report_unserved};
 use crate::output::{FootLine, Table, render_json};
 use crate::start_time::utc_now_ns;
 use crate::store;
@@ -220,6 +220,7 @@ pub(crate) fn carry_out(
     if let Some(live) = live {
         live.end(cancel);
     }
+    report_unserved(&path, id, &name, target.as_ref().map(Target::url));
     Ok(outcome.exit_code())
 }
 

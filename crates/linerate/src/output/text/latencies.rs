@@ -3,6 +3,7 @@
 use linerate_measure::Summary;
 use linerate_measure::histogram::observations_for;
 use linerate_measure::metric;
+use linerate_measure::quantile::QuantileInterval;
 use linerate_measure::summary::{Latency, LatencyFrom};
 use linerate_measure::units::render_duration_ns;
 
@@ -15,7 +16,7 @@ pub(crate) fn render_latencies(summary: &Summary, style: Style, columns: usize) 
     if parts.is_empty() {
         return String::new();
     }
-    let cells = cells_of(&parts, summary.latency_from);
+    let cells = cells_of(&parts, summary);
     let wide = table_of(&cells).render(style);
     let fits = wide.lines().all(|line| line.chars().count() <= columns);
     let table = if fits { wide } else { table_of(&transposed(&cells)).render(style) };
@@ -25,7 +26,7 @@ pub(crate) fn render_latencies(summary: &Summary, style: Style, columns: usize) 
 /// The table's rows, the head first; empty where no latency was measured.
 pub(crate) fn latency_cells(summary: &Summary) -> Vec<Vec<String>> {
     let parts = parts_of(summary);
-    if parts.is_empty() { Vec::new() } else { cells_of(&parts, summary.latency_from) }
+    if parts.is_empty() { Vec::new() } else { cells_of(&parts, summary) }
 }
 
 /// The latency and the parts of it that were measured apart, by name.
@@ -46,8 +47,8 @@ fn parts_of(summary: &Summary) -> Vec<(&'static str, Latency)> {
 }
 
 /// A row for each part, its figures in columns; the first row names them.
-fn cells_of(parts: &[(&str, Latency)], from: Option<LatencyFrom>) -> Vec<Vec<String>> {
-    let title = match from {
+fn cells_of(parts: &[(&str, Latency)], summary: &Summary) -> Vec<Vec<String>> {
+    let title = match summary.latency_from {
         Some(LatencyFrom::ClosedLoop) => "latency (closed loop)",
         Some(LatencyFrom::OpenLoop) => "latency (open loop)",
         None => "latency",
@@ -67,8 +68,35 @@ fn cells_of(parts: &[(&str, Latency)], from: Option<LatencyFrom>) -> Vec<Vec<Str
         row.extend(quantiles.iter().map(value));
         row.push(render_duration_ns(part.max));
         cells.push(row);
+        if Some(*part) == summary.latency_ns {
+            cells.extend(interval_row(&quantiles, &summary.latency_intervals));
+        }
     }
     cells
+}
+
+/// The interval of each quantile that has one; `None`: none has.
+fn interval_row(quantiles: &[&Quantile], intervals: &[QuantileInterval]) -> Option<Vec<String>> {
+    let confidence = intervals.first()?.confidence;
+    let interval = |quantile: &&Quantile| {
+        let of_it = intervals.iter().find(|interval| interval.name == quantile.name);
+        of_it.map_or(String::new(), |one| render_interval(one.low_ns, one.high_ns))
+    };
+    let mut row = vec![format!("{:.0} % interval", confidence * 100.0)];
+    row.extend([String::new(), String::new()]);
+    row.extend(quantiles.iter().map(interval));
+    row.push(String::new());
+    Some(row)
+}
+
+/// `[1.10..1.40 ms]`, or with both units where they differ.
+fn render_interval(low_ns: u64, high_ns: u64) -> String {
+    let (low, high) = (render_duration_ns(low_ns), render_duration_ns(high_ns));
+    let units = low.split_once(' ').zip(high.split_once(' '));
+    match units {
+        Some(((number, unit), (_, same))) if unit == same => format!("[{number}..{high}]"),
+        _ => format!("[{low}..{high}]"),
+    }
 }
 
 fn transposed(cells: &[Vec<String>]) -> Vec<Vec<String>> {

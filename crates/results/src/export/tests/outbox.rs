@@ -17,9 +17,11 @@ fn the_outbox_brings_each_part_once() {
     assert_eq!(positions(&store), [None, Some(0)]);
     let stand_in = StandIn::default();
     let mut index = open(&stand_in);
+    assert_eq!(waiting_of(&store, run).unwrap(), [(target.to_owned(), 2)]);
     assert_eq!(deliver(&store, &mut index, "http://another").unwrap().parts, 0);
     assert_eq!(deliver(&store, &mut index, target).unwrap().parts, 2);
     assert_eq!(positions(&store), []);
+    assert_eq!(waiting_of(&store, run).unwrap(), []);
     let samples = |stand_in: &StandIn| {
         let documents = stand_in.documents().into_iter();
         documents.filter(|((name, _), _)| name.contains("-sample@")).count()

@@ -1,0 +1,1 @@
+"""Search servers for tests: OpenSearch, in a Java program of ours."""

@@ -1,0 +1,44 @@
+"""Starts OpenSearch on loopback, writes its address to a file, and serves until SIGTERM or SIGINT.
+
+Jars come from the Java package registry (44 MB) and are kept in --work. Needs java, javac and mvn.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+
+from .server import OPENSEARCH, WORK, Failed, Server, get_jars
+
+
+def stop(_signal, _frame):
+    sys.exit(0)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="searchserver", description=__doc__)
+    parser.add_argument("--work", default=WORK)
+    parser.add_argument("--announce", required=True, help="the file that gets the address, when the server answers")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            server = Server(OPENSEARCH, get_jars(OPENSEARCH, args.work), place)
+        except Failed as failed:
+            sys.exit(str(failed))
+        try:
+            print(server.ready, flush=True)
+            whole = args.announce + ".new"
+            with open(whole, "w", encoding="utf-8") as file:
+                file.write(server.url + "\n")
+            os.rename(whole, args.announce)
+            while True:
+                signal.pause()
+        finally:
+            server.close()
+
+
+if __name__ == "__main__":
+    main()
