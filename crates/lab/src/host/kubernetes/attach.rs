@@ -227,8 +227,11 @@ fn refused(error: tungstenite::Error, client: &Client, path: &str) -> ClusterErr
     let body = String::from_utf8_lossy(answer.body().as_deref().unwrap_or_default()).into_owned();
     let is_whole = serde_json::from_str::<serde_json::Value>(&body).is_ok();
     match client.get(path) {
-        Err(error) if !is_whole && error.trouble == trouble_of(status) => error,
-        _ => ClusterError::new(trouble_of(status), said(status, &body)),
+        Err(error) if !is_whole && error.trouble == trouble_of(status, &error.said) => error,
+        _ => {
+            let said = said(status, &body);
+            ClusterError::new(trouble_of(status, &said), said)
+        }
     }
 }
 

@@ -156,7 +156,7 @@ impl Pods {
     fn look_for_refusal(&self, group: &Group, began: Instant) -> Result<(), ClusterError> {
         let events = self.events("Job", &group.name);
         if let Some(said) = look::why_no_pod(&events) {
-            return Err(ClusterError::new(Trouble::Forbidden, said));
+            return Err(ClusterError::new(Trouble::NotAdmitted, said));
         }
         let job = format!("{}/{}", self.jobs_path(), group.name);
         if began.elapsed() > Duration::from_secs(3) && self.client.get(&job).is_err() {

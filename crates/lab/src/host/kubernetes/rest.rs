@@ -296,17 +296,21 @@ impl Failure {
         let said = said(status, &text.unwrap_or_default());
         Self {
             status,
-            error: ClusterError::new(trouble_of(status), said),
+            error: ClusterError::new(trouble_of(status, &said), said),
             may_pass: matches!(status, 429 | 500 | 502 | 503 | 504),
             pause: pause.unwrap_or(Duration::from_millis(500)).min(MAX_PAUSE),
         }
     }
 }
 
-/// What an answer other than success means.
-pub(super) fn trouble_of(status: u16) -> Trouble {
+/// What an answer other than success means. Who lacks a verb is told what they "cannot" do; whatever else is
+/// forbidden was refused by admission.
+pub(super) fn trouble_of(status: u16, said: &str) -> Trouble {
     match status {
         401 => Trouble::Unauthorized,
+        403 if said.contains(" is forbidden: ") && !said.contains(" cannot ") => {
+            Trouble::NotAdmitted
+        }
         403 => Trouble::Forbidden,
         _ => Trouble::Refused,
     }

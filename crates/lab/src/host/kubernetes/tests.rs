@@ -242,7 +242,7 @@ fn why_a_pod_does_not_run_is_the_clusters_sentence() {
             Trouble::NotStarted,
             "ContainerCreating; FailedMount: configmap \"files\" not found",
         ),
-        (Fate::NotMade, Trouble::Forbidden, "exceeded quota: compute"),
+        (Fate::NotMade, Trouble::NotAdmitted, "exceeded quota: compute"),
         (Fate::Fails, Trouble::Ended, "has ended: StartError (exit code 128)"),
     ];
     // Some are waited for.
@@ -267,6 +267,13 @@ fn a_verb_that_is_missing_is_named() {
     assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Forbidden));
     assert_eq!(error.said, sentence);
     assert!(error.to_string().contains("linerate kubernetes manifest"), "{error}");
+
+    let quota = "jobs.batch \"j\" is forbidden: exceeded quota: jobs, used: 2, limited: 2";
+    let server = stand_in(Fate::Runs);
+    server.fail("POST /apis/batch", Fault::Status(403, quota, ""));
+    let error = lost(&server);
+    assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::NotAdmitted));
+    assert!(!error.to_string().contains("linerate kubernetes manifest"), "{error}");
 
     let server = stand_in(Fate::Runs);
     let sentence = "pods \"p\" is forbidden: User \"u\" cannot create resource \"pods/attach\"";

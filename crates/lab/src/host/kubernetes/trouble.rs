@@ -11,8 +11,10 @@ pub enum Trouble {
     Unreachable,
     /// The API server doesn't know who we are.
     Unauthorized,
-    /// The role lacks a verb, or admission refuses the object.
+    /// The role lacks a verb.
     Forbidden,
+    /// Admission refuses the object: Pod Security, a quota, a webhook.
+    NotAdmitted,
     /// The API server refuses a request for another reason.
     Refused,
     /// No node takes the pod.
@@ -37,6 +39,7 @@ impl Trouble {
             Self::Unreachable => "the cluster's API server does not answer",
             Self::Unauthorized => "the cluster does not accept the credentials",
             Self::Forbidden => "the cluster forbids it",
+            Self::NotAdmitted => "the cluster does not admit it",
             Self::Refused => "the cluster refuses the request",
             Self::Unschedulable => "no node takes the pod",
             Self::Image => "the pod's image can't be had",
@@ -56,6 +59,10 @@ impl Trouble {
             Self::Forbidden => {
                 "`linerate kubernetes manifest` prints the role that is needed, and `linerate kubernetes \
                  check` shows which verbs are missing"
+            }
+            Self::NotAdmitted => {
+                "change what the host asks for, or take a namespace that allows it: `host_network` and \
+                 host-port need one without Pod Security restricted"
             }
             Self::Refused => "",
             Self::Unschedulable => {
