@@ -28,6 +28,7 @@ mod commands;
 mod completions;
 pub mod cpus;
 pub mod executable;
+mod follow;
 mod habits;
 pub mod host;
 mod http;

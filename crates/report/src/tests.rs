@@ -186,6 +186,7 @@ fn text_of(run: &Run) -> RunText {
         ],
         ends: vec![vec![host.hostname.clone(), host.kernel.clone(), run.plan.host.clone()]],
         repeat: vec![run.plan.host.clone()],
+        ongoing: None,
     }
 }
 

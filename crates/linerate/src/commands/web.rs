@@ -16,13 +16,16 @@ use super::compare::stored::compare_runs;
 use super::report::of_store;
 use super::{Failure, print};
 use crate::args::WebArgs;
+use crate::follow::{Followed, Follower};
 use crate::http::{Answer, HttpServer, Request, Site, TEXT, render_answer};
-use crate::output::{Document, listed_run, render_json};
+use crate::output::{Document, listed_run, ongoing_page, page_saying, render_json};
 use crate::store;
 
 const HTML: &str = "text/html; charset=utf-8";
 /// Where the site tells of changes.
 const EVENTS: &str = "/events";
+/// The run that is being measured.
+const LIVE: &str = "/live";
 /// The most runs of the list; the others are found by their names.
 const MOST_RUNS: usize = 2000;
 /// How often it is looked whether a signal has come.
@@ -32,7 +35,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(super) fn serve_store(args: &WebArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let path = store::place(args.store.as_deref()).map_err(Failure::here)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
-    let server = HttpServer::start(address, "web", StoreSite { path: path.clone() });
+    let follower = args.follow.as_deref().map(Follower::new);
+    let site = StoreSite { path: path.clone(), follower };
+    let server = HttpServer::start(address, "web", site);
     let server = server.map_err(|error| {
         Failure::here(format!(
             "--port {}: {address} can't be listened at ({error}): name another port, or 0 for a free one",
@@ -40,6 +45,9 @@ pub(super) fn serve_store(args: &WebArgs, cancel: &Cancel) -> Result<u8, Failure
         ))
     })?;
     print(&format!("http://{}/ has the runs of {}\n", server.address(), path.display()))?;
+    if let Some(file) = &args.follow {
+        print(&format!("http://{}{LIVE} follows {}\n", server.address(), file.display()))?;
+    }
     while !cancel.requested() {
         thread::sleep(LOOK_EVERY);
     }
@@ -49,6 +57,8 @@ pub(super) fn serve_store(args: &WebArgs, cancel: &Cancel) -> Result<u8, Failure
 /// The pages of a store, which need not be there yet.
 struct StoreSite {
     path: PathBuf,
+    /// The run that is followed beside them.
+    follower: Option<Follower>,
 }
 
 /// Why a request has no page.
@@ -90,6 +100,8 @@ impl Site for StoreSite {
     }
 
     fn version(&mut self) -> String {
+        // What can't be read now is told by its page.
+        let _unread = self.follower.as_mut().map(Follower::look);
         self.runs().map(|(_, version)| version).unwrap_or_default()
     }
 }
@@ -102,17 +114,58 @@ impl StoreSite {
     /// The runs, and what changes with them.
     fn runs(&self) -> Result<(Vec<RunRow>, String), StoreError> {
         if !self.path.exists() {
-            return Ok((Vec::new(), version_of(&[], 0)));
+            return Ok((Vec::new(), version_of(&[], 0) + &self.followed_version()));
         }
         let store = self.open()?;
         let runs = store.runs()?;
-        let version = version_of(&runs, store.ended_cells()?);
+        let version = version_of(&runs, store.ended_cells()?) + &self.followed_version();
         Ok((runs, version))
     }
 
-    fn page(&self, request: &Request) -> Result<String, Missing> {
+    /// What changes with the run that is followed.
+    fn followed_version(&self) -> String {
+        self.follower.as_ref().map(|one| format!("+{}", one.lines())).unwrap_or_default()
+    }
+
+    /// The run that is followed.
+    fn live(&mut self) -> Result<String, Missing> {
+        let follower = self.follower.as_mut();
+        let follower = follower.ok_or_else(|| {
+            Missing::Unknown("nothing is followed: give `linerate web --follow FILE`".to_owned())
+        })?;
+        let path = follower.path().display().to_string();
+        follower
+            .look()
+            .map_err(|error| Missing::Unknown(format!("{path} can't be followed: {error}")))?;
+        let (page, text) = match follower.followed() {
+            Followed::Nothing => {
+                (page_saying("No run has begun", &format!("No run has begun in {path}.")), None)
+            }
+            Followed::Measuring(draft) => (ongoing_page(draft), None),
+            Followed::Ended(run) => {
+                let text = render_json(run) + "\n";
+                (Document::Run(run.clone()).page("run.html"), Some(text))
+            }
+            Followed::Failed(why) => (page_saying("The run failed", why), None),
+        };
+        let (_, version) = self.runs()?;
+        let page = Page { live: Some((EVENTS.to_owned(), version)), ..page };
+        let source = text.as_deref().map(|text| Source { name: "run.json", text });
+        Ok(page.render(source, &self.links()))
+    }
+
+    /// The links that stand above every page.
+    fn links(&self) -> Vec<(&'static str, String)> {
+        let live = self.follower.iter().map(|_| ("the run that is followed", LIVE.to_owned()));
+        [("all runs", "/".to_owned())].into_iter().chain(live).collect()
+    }
+
+    fn page(&mut self, request: &Request) -> Result<String, Missing> {
         if request.path == "/" {
             return Ok(self.list()?);
+        }
+        if request.path == LIVE {
+            return self.live();
         }
         if request.path == "/compare" {
             return self.comparison(&request.query);
@@ -124,7 +177,7 @@ impl StoreSite {
         let found = of_store(&self.open()?, name)?;
         let file = format!("{name}.html");
         let page = Page { live: live_of(&runs, name, version), ..found.page(&file) };
-        Ok(page.render(Some(found.source()), &links()))
+        Ok(page.render(Some(found.source()), &self.links()))
     }
 
     /// All runs.
@@ -141,7 +194,7 @@ impl StoreSite {
         });
         let mut page = render_list("Runs", &listed.collect::<Vec<_>>());
         page.live = Some((EVENTS.to_owned(), version));
-        Ok(page.render(None, &links()))
+        Ok(page.render(None, &self.links()))
     }
 
     /// Two runs beside each other: `a=RUN&b=RUN`.
@@ -165,13 +218,8 @@ impl StoreSite {
         let text = render_json(&comparison) + "\n";
         let source = Source { name: "comparison.json", text: &text };
         let page = Document::Comparison(Box::new(comparison)).page("PAGE.html");
-        Ok(page.render(Some(source), &links()))
+        Ok(page.render(Some(source), &self.links()))
     }
-}
-
-/// The links that stand above every page.
-fn links() -> [(&'static str, String); 1] {
-    [("all runs", "/".to_owned())]
 }
 
 /// Whether a client takes the server for this machine. A name of another may lead here as well, by a page that wants to

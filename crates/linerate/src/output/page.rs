@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_measure::comparison::{Comparison, median};
-use linerate_measure::{Dialect, Run};
+use linerate_measure::run::{Draft, exit};
+use linerate_measure::{Dialect, Outcome, Run};
 use linerate_report::{
-    ComparisonText, ListedRun, Mark, MatrixPage, MatrixRow, Page, RunText, Source,
+    ComparisonText, Html, ListedRun, Mark, MatrixPage, MatrixRow, Page, RunText, Source,
     render_comparison, render_run, render_runs,
 };
 use linerate_results::compare::Mean;
@@ -98,7 +99,25 @@ fn run_text(run: &Run, page: &str) -> RunText {
         latencies: latency_cells(&run.summary),
         ends: rows_of_ends(run, true),
         repeat: vec![repeat_of(run, page)],
+        ongoing: None,
     }
+}
+
+/// The page of a run that goes on.
+pub(crate) fn ongoing_page(draft: &Draft) -> Page {
+    let samples = draft.samples.len();
+    let run = draft.clone().into_run(Outcome::Interrupted, exit::INTERRUPTED, None);
+    let ongoing =
+        Some(format!("{samples} samples have come from the ends; there is no verdict yet"));
+    let text = RunText { ongoing, repeat: Vec::new(), ..run_text(&run, "PAGE.html") };
+    render_run(&run, &text)
+}
+
+/// A page that says one thing.
+pub(crate) fn page_saying(title: &str, text: &str) -> Page {
+    let mut body = Html::new();
+    body.markup("<p>").text(text).markup("</p>\n");
+    Page { title: title.to_owned(), body, live: None }
 }
 
 /// The command line that measures the same again.
@@ -300,8 +319,7 @@ fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
 /// A run in which nothing was measured.
 #[cfg(test)]
 pub(crate) fn run_of_nothing() -> Run {
-    use linerate_measure::run::Draft;
-    use linerate_measure::{Direction, Outcome, Plan, Transport, Workload};
+    use linerate_measure::{Direction, Plan, Transport, Workload};
 
     let workload = Workload::stream(Direction::Up, Transport::Tcp);
     Draft::new("id".to_owned(), Plan::new("h", 1, workload)).into_run(Outcome::Complete, 0, None)

@@ -5,6 +5,9 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use linerate_measure::record::Record;
+use linerate_measure::sample::Traffic;
+use linerate_measure::{Direction, Plan, Role, Sample, Transport, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::results::keep_matrix;
@@ -104,6 +107,41 @@ fn pages_of_a_store_follow_it() {
     assert!(head.starts_with("HTTP/1.1 200 OK") && head.ends_with("\r\n\r\n"), "{head}");
 
     // It ends when it is told to, also while somebody follows.
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_run_that_is_being_measured_is_followed() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("run.ndjson");
+    let (mut server, address) =
+        start(home.path(), "web --port 0 --store kept.db --follow run.ndjson");
+    assert!(get(&address, "/live").contains("No run has begun"));
+    let workload = Workload::stream(Direction::Up, Transport::Tcp);
+    let plan = Box::new(Plan::new("192.0.2.1", 5250, workload));
+    let (version, run_id) = (Record::VERSION, "0a1b".to_owned());
+    let mut text = Record::Started { version, run_id: run_id.clone(), utc_ns: 0, plan }.render();
+    let mut events = BufReader::new(ask(&address, "GET /events", &address));
+    let before = next_event(&mut events);
+    std::fs::write(&path, &text).unwrap();
+    assert_ne!(next_event(&mut events), before);
+    let page = get(&address, "/live");
+    assert!(page.contains("<b>measuring</b> 0 samples") && page.contains("data-live="), "{page}");
+    let sample = Sample { to_ns: 1_000_000_000, ..Sample::nothing(Role::Server) };
+    let received = Some(Traffic { bytes: 1_000_000, calls: None });
+    let sample = Box::new(Sample { received, ..sample });
+    text += &Record::Sample { version, run_id, sample }.render();
+    std::fs::write(&path, &text).unwrap();
+    let page = get(&address, "/live");
+    assert!(
+        page.contains("<b>measuring</b> 1 samples") && page.contains("<h2>Over time"),
+        "{page}"
+    );
+    let failed = run_in(home.path(), "stream 127.255.255.254 --port 9 --ndjson");
+    std::fs::write(&path, text + &failed.stdout).unwrap();
+    let page = get(&address, "/live");
+    assert!(page.contains("id=\"document\"") && !page.contains("<b>measuring"), "{page}");
     kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(0));
 }

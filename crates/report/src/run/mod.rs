@@ -33,6 +33,8 @@ pub struct RunText {
     pub ends: Vec<Vec<String>>,
     /// The command lines that measure the same again.
     pub repeat: Vec<String>,
+    /// Of a run that goes on how far it is; there is no verdict yet.
+    pub ongoing: Option<String>,
 }
 
 /// A page of one run.
@@ -57,7 +59,13 @@ fn push_run(body: &mut Html, run: &Run, text: &RunText) {
     for (name, value) in &run.plan.tags {
         body.markup(" · ").text(name).markup("=").text(value);
     }
-    body.markup(" · run ").text(&run.run_id).markup("</p>\n").html(&verdict_of(run));
+    body.markup(" · run ").text(&run.run_id).markup("</p>\n");
+    match &text.ongoing {
+        Some(how_far) => {
+            body.markup("<div class=\"verdict\"><b>measuring</b> ").text(how_far).markup("</div>\n")
+        }
+        None => body.html(&verdict_of(run)),
+    };
     body.html(&cards::render_cards(run)).html(&render_limits(&run.summary.limits));
     if let Some(hunt) = &run.hunt {
         body.html(&render_trials(hunt));
