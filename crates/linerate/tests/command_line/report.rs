@@ -94,15 +94,15 @@ fn the_program_reads_its_own_pages_and_repeats() {
     let document = succeed(home.path(), &format!("{words} --extract")).stdout;
     assert_eq!(succeed(home.path(), &format!("report {page} --extract")).stdout, document);
     // A page of the page, and one of its document, have all that it has.
-    let drawn = std::fs::read_to_string(&page).unwrap();
+    let drawn = fs::read_to_string(&page).unwrap();
     assert_eq!(drawn.matches("class=\"spark\"").count(), 2);
     assert_eq!(succeed(home.path(), &format!("report {page}")).stdout, drawn_as(&drawn, "matrix"));
-    std::fs::write(at("again.json"), &document).unwrap();
+    fs::write(at("again.json"), &document).unwrap();
     let again = succeed(home.path(), &format!("report {}", at("again.json"))).stdout;
     assert_eq!(again, drawn_as(&drawn, "again"));
     let shown =
         succeed(home.path(), &format!("results show 0a1b2c3d --store {kept} --json")).stdout;
-    std::fs::write(at("shown.json"), shown).unwrap();
+    fs::write(at("shown.json"), shown).unwrap();
     let shown = succeed(home.path(), &format!("report {}", at("shown.json"))).stdout;
     assert!(shown.contains("nightly") && !shown.contains("class=\"spark\""), "{shown}");
 
