@@ -1,6 +1,7 @@
 """Starts OpenSearch on loopback, writes its address to a file, and serves until SIGTERM or SIGINT.
 
-Jars come from the Java package registry (44 MB) and are kept in --work. Needs java, javac and mvn.
+Jars come from the Java package registry (44 MB) and are kept in --work. Needs java, javac and mvn. Exits with 75 where
+the registry doesn't give them.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import signal
 import sys
 import tempfile
 
-from .server import OPENSEARCH, WORK, Failed, Server, get_jars
+from .server import OPENSEARCH, WORK, Failed, Server, Unreachable, get_jars
 
 
 def stop(_signal, _frame):
@@ -26,6 +27,9 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         try:
             server = Server(OPENSEARCH, get_jars(OPENSEARCH, args.work), place)
+        except Unreachable as unreachable:
+            print(unreachable, file=sys.stderr)
+            sys.exit(os.EX_TEMPFAIL)
         except Failed as failed:
             sys.exit(str(failed))
         try:

@@ -13,8 +13,8 @@ import urllib.request
 # Where jars are kept.
 WORK = os.path.expanduser("~/.cache/linerate-search")
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRIES = 3
-TRY_S = 180
+TRIES = 2
+TRY_S = 120
 READY_S = 300
 CLOSE_S = 30
 
@@ -53,6 +53,10 @@ OPENSEARCH = Kind(
 
 class Failed(Exception):
     """A sentence that says why there is no server."""
+
+
+class Unreachable(Failed):
+    """The registry did not give the jars."""
 
 
 def get_jars(kind, work):
@@ -104,7 +108,7 @@ def fetch(kind, place):
             return
         said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
         why = next((line for line in said if "ERROR" in line), f"mvn ended with {done.returncode}")
-    raise Failed(f"the Java package registry did not give {kind.name} {kind.version} in {TRIES} tries: {why}")
+    raise Unreachable(f"the Java package registry did not give {kind.name} {kind.version} in {TRIES} tries: {why}")
 
 
 class Server:
