@@ -83,7 +83,7 @@ fn before_the_load_a_screen_says_what_is_awaited() {
     let mut screen = Screen::new(false);
     screen.begin("TCP stream to h:5250", "");
     assert_eq!(drawn(&screen, 30, 4)[..2], ["TCP stream to h:5250", "connecting"]);
-    assert_eq!(drawn(&screen, 0, 0), [String::new(); 0]);
+    assert!(drawn(&screen, 0, 0).is_empty());
 }
 
 #[test]
