@@ -85,6 +85,7 @@ const WIDE: &[Exception] = &[
     ("personality", "MetricOptions", 14, OPTIONS),
     ("personality", "Options", 15, OPTIONS),
     ("engine", "ServeOptions", 13, OPTIONS),
+    ("linerate", "OutputArgs", 13, OPTIONS),
     ("engine", "Slots", 13, STATE),
     ("engine", "TestOptions", 13, OPTIONS),
     ("linerate", "Context", 13, FORMAT),
