@@ -21,6 +21,7 @@ use crate::completions::hosts;
     mut_arg("csv", super::connect::hidden),
     mut_arg("ndjson", super::connect::hidden),
     mut_arg("verbose", super::connect::hidden),
+    mut_arg("live", super::connect::hidden),
     mut_arg("report", super::connect::hidden),
     mut_arg("start_at", super::connect::hidden),
     mut_arg("exclusive", super::connect::hidden)

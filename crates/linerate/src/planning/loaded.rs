@@ -64,6 +64,7 @@ fn refuse(args: &LoadedArgs) -> Result<(), Error> {
         (output.csv, "--csv: loaded has no rows of samples: use --json"),
         (output.ndjson, "--ndjson: loaded has no records: use --json"),
         (output.verbose, "--verbose: loaded prints its phases; --json has all that is known"),
+        (output.live, "--live: loaded has no screen: it prints each phase as it begins"),
         (output.report.is_some(), "--report: loaded has no page: use --json"),
         (connect.start_at.is_some(), "--start-at: loaded has four phases, which begin one by one"),
         (

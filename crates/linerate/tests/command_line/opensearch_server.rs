@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -58,9 +59,15 @@ impl Search {
         (reply.status().as_u16(), serde_json::from_str(&text).unwrap())
     }
 
+    /// Asks until the server can answer: an index that is new may not have its shards yet.
     #[track_caller]
     fn succeed(&self, method: &str, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.ask(method, path, body);
+        let (mut status, mut answer) = self.ask(method, path, body);
+        let began = Instant::now();
+        while status == 503 && began.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(200));
+            (status, answer) = self.ask(method, path, body);
+        }
         assert!((200..300).contains(&status), "{method} {path}: {status}, {answer}");
         answer
     }
