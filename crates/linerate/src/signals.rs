@@ -1,8 +1,9 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks to stop, the second Ctrl-C ends the program at once.
 
 use std::io;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use signal_hook::{SigId, flag, low_level};
 
 /// What ends the program at the second SIGINT.
 static SHUTDOWN: OnceLock<SigId> = OnceLock::new();
+/// Whether the next SIGINT ends the program, where this is no matter of the request to stop alone.
+static ENDS_AT_ONCE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Lets signals set the request to stop. The order of registration matters: the second Ctrl-C is
 /// known by the flag that the first has set.
@@ -29,9 +32,17 @@ pub(crate) fn stop_on_signals(cancel: &Cancel) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the program go on at the second SIGINT, as at the first.
-pub(crate) fn keep_on_second_interrupt() {
+/// From now on the second SIGINT ends the program only while [`end_at_once`] allows it.
+pub(crate) fn may_end_at_once() -> io::Result<()> {
+    let flag = ENDS_AT_ONCE.get_or_init(Arc::default);
     let _was_registered = SHUTDOWN.get().map(|shutdown| low_level::unregister(*shutdown));
+    flag::register_conditional_shutdown(SIGINT, i32::from(exit::INTERRUPTED), Arc::clone(flag))?;
+    flag::register(SIGINT, Arc::clone(flag)).map(|_| ())
+}
+
+/// Whether the next SIGINT ends the program. Where not, that holds until a SIGINT has come.
+pub(crate) fn end_at_once(is_allowed: bool) {
+    ENDS_AT_ONCE.get_or_init(Arc::default).store(is_allowed, Ordering::SeqCst);
 }
 
 /// How often a wait looks for a request to stop.

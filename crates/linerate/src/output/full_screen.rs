@@ -14,7 +14,9 @@ use linerate_measure::units::render_percent;
 use linerate_screen::{Asked, Canvas, Screen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::text::render_title;
@@ -27,6 +29,8 @@ const DRAW_EVERY: Duration = Duration::from_millis(250);
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a terminal has that doesn't say its size.
 const USUAL_SIZE: (u16, u16) = (80, 24);
+/// What is drawn at most; stty(1) takes any size.
+const GREATEST_SIZE: (u16, u16) = (1000, 500);
 
 /// Another screen than the one with the user's lines, without a cursor (xterm's private modes 1049 and 25).
 const RAISE: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
@@ -43,6 +47,8 @@ impl Terminal {
     fn raise(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
+        // A key may have gone to another reader between the look for it and the read, which must not wait then.
+        raw.special_codes[SpecialCodeIndex::VMIN] = 0;
         tcsetattr(io::stderr(), OptionalActions::Now, &raw)?;
         self.is_up.store(true, Ordering::SeqCst);
         narrate(RAISE);
@@ -102,14 +108,13 @@ impl FullScreen {
         let wrong = |error: io::Error| format!("{NONE} that can be set up ({error}): {WAY_OUT}");
         let before = tcgetattr(io::stderr()).map_err(|error| wrong(error.into()))?;
         let keys = open_keys().map_err(wrong)?;
+        signals::may_end_at_once().map_err(wrong)?;
         let terminal = Arc::new(Terminal { before, is_up: AtomicBool::new(false) });
         let (of_hook, hook) = (Arc::clone(&terminal), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |info| {
             of_hook.lower();
             hook(info);
         }));
-        // It would end the program with the terminal as it is.
-        signals::keep_on_second_interrupt();
         Ok(Self {
             screen: Screen::new(Style::of(&io::stderr()) == Style::Coloured),
             canvas: None,
@@ -139,9 +144,10 @@ impl FullScreen {
         }
     }
 
-    /// Gives the terminal back, in the same thread.
-    pub(super) fn lower(&mut self) {
+    /// Gives the terminal back, in the same thread. A signal after the one that asked to stop ends the program again.
+    pub(super) fn lower(&mut self, cancel: &Cancel) {
         self.terminal.lower();
+        signals::end_at_once(cancel.requested());
         let since = self.since.take();
         self.cost =
             since.map(|(began, used)| (thread_time().saturating_sub(used), began.elapsed()));
@@ -160,7 +166,8 @@ impl FullScreen {
     /// Keeps what can't be printed at the moment. False: it can be.
     pub(super) fn holds(&mut self, held: Held) -> bool {
         let is_up = self.terminal.is_up();
-        if is_up {
+        let (Held::Narration(text) | Held::Text(text)) = &held;
+        if is_up && !text.is_empty() {
             self.held.push(held);
         }
         is_up
@@ -183,6 +190,11 @@ impl FullScreen {
 
     /// Does what the keys say, and draws where it is time to.
     pub(super) fn look(&mut self, cancel: &Cancel) {
+        if !self.terminal.is_up() {
+            return;
+        }
+        // A second signal would end the program with the terminal as it is.
+        signals::end_at_once(false);
         let mut is_anew = false;
         for key in self.read_keys() {
             let asked = self.screen.handle_key(key);
@@ -197,7 +209,7 @@ impl FullScreen {
             }
         }
         let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_EVERY);
-        if (is_due && !self.screen.is_paused() || is_anew) && self.terminal.is_up() {
+        if (is_due && !self.screen.is_paused() || is_anew) && can_take_text() {
             self.draw();
         }
     }
@@ -205,6 +217,7 @@ impl FullScreen {
     fn draw(&mut self) {
         let told = tcgetwinsize(io::stderr()).map_or((0, 0), |size| (size.ws_col, size.ws_row));
         let size = if told.0 == 0 || told.1 == 0 { USUAL_SIZE } else { told };
+        let size = (size.0.min(GREATEST_SIZE.0), size.1.min(GREATEST_SIZE.1));
         let now_ns = self.now_ns();
         let canvas = self.canvas.get_or_insert_with(|| Canvas::new(size.0, size.1));
         let text = canvas.draw(&self.screen, size, now_ns);
@@ -229,10 +242,11 @@ impl FullScreen {
         if !matches!(poll(&mut wanted, Some(&at_once)), Ok(1..)) {
             return Vec::new();
         }
+        let has_gone = wanted[0].revents().intersects(PollFlags::HUP | PollFlags::ERR);
         match terminal.read(&mut keys) {
             Ok(count @ 1..) if keys[0] != b'\x1b' => keys[..count].to_vec(),
             Ok(1..) => Vec::new(),
-            // The terminal has gone.
+            Ok(0) if !has_gone => Vec::new(),
             Ok(0) | Err(_) => {
                 self.keys = None;
                 Vec::new()
@@ -245,6 +259,14 @@ impl Drop for FullScreen {
     fn drop(&mut self) {
         self.terminal.lower();
     }
+}
+
+/// Whether the terminal takes text at the moment: one that is stopped must not hold the run up.
+fn can_take_text() -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let stderr = io::stderr();
+    let mut wanted = [PollFd::new(&stderr, PollFlags::OUT)];
+    matches!(poll(&mut wanted, Some(&at_once)), Ok(1..))
 }
 
 /// Where keys are read: from standard error, where it can be read, else from the process's own terminal.

@@ -256,7 +256,7 @@ impl Reporter {
             }
             self.full_screen.iter_mut().for_each(|full_screen| full_screen.look(&self.cancel));
         }
-        self.full_screen.iter_mut().for_each(FullScreen::lower);
+        self.full_screen.iter_mut().for_each(|full_screen| full_screen.lower(&self.cancel));
     }
 
     /// What showing the run that is over has cost: a note for it.
