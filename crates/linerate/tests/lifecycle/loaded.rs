@@ -1,9 +1,12 @@
 //! Latency under load against a server of this machine: which tests are made, what is printed, how it ends. No latency
 //! or rate of this machine is judged.
 
+use std::time::Duration;
+
 use linerate_measure::loaded::{Ended, Loaded, Part, PhaseName};
 use linerate_measure::{Outcome, Transport};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::ends::Server;
 
@@ -82,13 +85,24 @@ fn a_server_without_room_for_all_tests_leaves_a_document_and_its_exit_code() {
 
 #[test]
 fn a_signal_leaves_the_phases_before_and_the_part_that_was_done() {
-    let server = Server::start("");
     let words = "loaded --time 60s --idle-time 100ms --omit 0";
-    let client = server.start_client(words);
-    // Four tests without a load, then the load and four beside it.
-    (0..9).for_each(|_| drop(server.await_record("test_started")));
-    client.signal(Signal::INT);
-    let ended = client.finish();
+    // Four tests without a load, then the load and four beside it. An end that has no processor for seconds is given up.
+    let loads = || {
+        let server = Server::start("");
+        let mut client = server.start_client(words);
+        let mut tests = 0;
+        while tests < 9 && client.is_running() {
+            std::thread::sleep(Duration::from_millis(10));
+            let is_test = |record: &Value| record["record"] == "test_started";
+            tests += server.records().iter().filter(|record| is_test(record)).count();
+        }
+        let has_begun = tests == 9;
+        if has_begun {
+            client.signal(Signal::INT);
+        }
+        has_begun.then(|| client.finish())
+    };
+    let ended = (0..ATTEMPTS).find_map(|_| loads()).expect("a load that begins");
     let loaded = read(&ended.stdout, ended.exit_code);
     assert_eq!((ended.exit_code, loaded.status.outcome), (Some(130), Outcome::Interrupted));
     let names: Vec<PhaseName> = loaded.phases.iter().map(|phase| phase.name).collect();
