@@ -20,6 +20,9 @@ use super::skipped::skip;
 
 const VARIABLE: &str = "LINERATE_OPENSEARCH_URL";
 
+/// How long the server may take to make or remove an index on a busy machine.
+const PATIENTLY: &str = "timeout=5m&cluster_manager_timeout=5m";
+
 /// How far answers of an index may be from those of the store, relatively.
 const WITHIN: f64 = 0.001;
 
@@ -85,11 +88,11 @@ impl Search {
     fn make(&self, index: &str, properties: &Value) {
         self.remove(index);
         let mapping = json!({ "mappings": { "dynamic": "strict", "properties": properties } });
-        self.succeed("PUT", &format!("/{index}"), &mapping);
+        self.succeed("PUT", &format!("/{index}?{PATIENTLY}"), &mapping);
     }
 
     fn remove(&self, index: &str) {
-        let (status, answer) = self.ask("DELETE", &format!("/{index}"), &Value::Null);
+        let (status, answer) = self.ask("DELETE", &format!("/{index}?{PATIENTLY}"), &Value::Null);
         assert!([200, 404].contains(&status), "{answer}");
     }
 }
