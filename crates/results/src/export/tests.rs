@@ -431,6 +431,35 @@ fn what_an_index_has_answers_as_the_store_does() {
     }
 }
 
+#[test]
+fn an_answer_of_an_index_adds_no_quirks_of_iperfs_figures() {
+    let directory = tempfile::tempdir().unwrap();
+    let (writer, run, _) = writer(&directory);
+    for position in 0..4 {
+        let attempt = writer.begin_cell(run, position, T0).unwrap();
+        let mut end = cell(i64::from(position) * 10, [2.0; 4]);
+        for series in &mut end.series {
+            (series.source, series.metric) = ("iperf".into(), "rx-pps".into());
+        }
+        writer.end_cell(attempt, end).unwrap();
+    }
+    end_run(&writer, run);
+    writer.close().unwrap();
+    let store = Store::open(&directory.path().join("s.db")).unwrap();
+    let mut index = open(&StandIn::default());
+    write_run(&store, &mut index, run, &Form::default()).unwrap();
+    let wanted = Wanted::Run(store.row(run).unwrap().run);
+    let points = Points::Of("iperf".into(), "rx-pps".into());
+    let read = read_runs(&mut index, &wanted, &points).unwrap();
+    let value = |store: &Store, run, compat| {
+        let query = SeriesQuery { compat, ..SeriesQuery::new(run, "iperf", "rx-pps") };
+        store.query(&query).unwrap().groups[0].windows[0].value.unwrap()
+    };
+    let of_index = only_run(&read).unwrap();
+    let (plain, compat) = (value(&read, of_index, false), value(&read, of_index, true));
+    assert!((compat / plain - 1.0).abs() < 0.01, "{plain} and {compat}");
+}
+
 fn points() -> impl Strategy<Value = Vec<(Span, f64)>> {
     let one = (1i64..2000, prop_oneof![Just(0i64), 1i64..500], 0u8..3);
     proptest::collection::vec(one, 0..60).prop_map(|steps| {

@@ -44,7 +44,8 @@ impl<'a> Reader<'a> {
         windows: &'a [Span],
         extremes: bool,
     ) -> Result<Self, StoreError> {
-        let is_iperf = query.compat && query.source == IPERF;
+        // In an index the original's figures of iperf have its quirks already, and its tools add none to ours.
+        let is_iperf = query.compat && query.source == IPERF && !store.is_of_index();
         let counted = ["rx-lost/sec", "rx-pps", "tx-retry/sec"];
         Ok(Self {
             windows,

@@ -32,6 +32,9 @@ const MAPPED_BYTES: i64 = 1 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub(crate) i64);
 
+/// The path of a store without a file.
+const IN_MEMORY: &str = ":memory:";
+
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
@@ -112,13 +115,13 @@ impl Store {
         Ok(Self { connection, path: path.to_owned(), journal: Journal::for_path(path) })
     }
 
-    /// A store without a file.
+    /// A store without a file, for what is read from an index.
     ///
     /// # Errors
     /// Where SQLite fails.
     pub(crate) fn in_memory() -> Result<Self, StoreError> {
         let mut connection = Connection::open_in_memory()?;
-        let path = PathBuf::from(":memory:");
+        let path = PathBuf::from(IN_MEMORY);
         version::bring_up_to_date(&mut connection, &path)?;
         Ok(Self { connection, path, journal: Journal::Truncate })
     }
@@ -126,6 +129,11 @@ impl Store {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether it has what was read from an index, whose values are final.
+    pub(crate) fn is_of_index(&self) -> bool {
+        self.path.as_os_str() == IN_MEMORY
     }
 
     /// How it keeps what is not committed yet.
