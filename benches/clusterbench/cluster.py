@@ -53,7 +53,7 @@ def write(path, text):
 
 
 def cover_shared_folders():
-    """Hides this machine's folders behind empty ones, in this namespace of mounts and in those that nodes make of it."""
+    """Hides this machine's folders behind empty ones, in this namespace of mounts and in those of the nodes."""
     for folder in SHARED_FOLDERS:
         os.makedirs(folder, exist_ok=True)
         run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
