@@ -1,9 +1,11 @@
 """What is tried on the cluster: each check gives a sentence, or raises what was seen instead."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
+import threading
 import time
 
 from clusterbench.cluster import OUTSIDE, run, wait_for
@@ -14,6 +16,8 @@ SPACE = "perf"
 OPEN = "open"
 # The cluster's own sentence is there within this time.
 SENTENCE_S = 10
+# The longest that a run is waited for.
+RUN_S = 300
 NAMES = []
 CHECKS = []
 
@@ -61,6 +65,7 @@ class Bench:
         self.cluster, self.program, self.api = cluster, program, cluster.api
         self.folder = os.path.join(cluster.folder, "controller")
         os.makedirs(self.folder)
+        self.begun = []
         self.apply(self.manifest(SPACE))
         self.kubeconfig = cluster.account("linerate", SPACE, "linerate")
 
@@ -92,14 +97,30 @@ class Bench:
     def run(self, *words, kubeconfig=None):
         began = time.monotonic()
         done = subprocess.run([self.program, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              env=self.environment(kubeconfig), timeout=300)
+                              env=self.environment(kubeconfig), timeout=RUN_S)
         return Said(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
     def begin(self, plan):
         """A run whose records can be read while it goes on."""
-        return subprocess.Popen([self.program, "matrix", self.write("plan.toml", plan), "--ndjson"],
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env=self.environment(None))
+        process = subprocess.Popen([self.program, "matrix", self.write("plan.toml", plan), "--ndjson"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, env=self.environment(None))
+        self.begun.append(process)
+        return process
+
+    def end_begun(self):
+        """Kills the runs that still go on."""
+        for process in self.begun:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        self.begun = []
+
+    def clean(self):
+        """Removes what a failed check has left."""
+        for space in (SPACE, OPEN):
+            with contextlib.suppress(*SURPRISES):
+                self.run("kubernetes", "clean", "--namespace", space, "--all", kubeconfig=self.cluster.admin)
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -354,15 +375,27 @@ def no_attach(bench):
     return sentence(bench, said, 'cannot get resource "pods/attach"')
 
 
+@contextlib.contextmanager
+def in_time(process):
+    """Kills a run that takes longer than runs may, so that its records end."""
+    timer = threading.Timer(RUN_S, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def until_cells_ended(bench, text, cells):
     """A run that goes on, whose first cells have ended."""
     process = bench.begin(text)
-    for line in process.stdout:
-        if '"record":"cell_ended"' in line or '"cell_ended"' in line:
-            cells -= 1
-            if cells == 0:
-                return process
-    process.wait()
+    with in_time(process):
+        for line in process.stdout:
+            if '"cell_ended"' in line:
+                cells -= 1
+                if cells == 0:
+                    return process
+        process.wait()
     raise Failed(f"the run ended early, exit code {process.returncode}")
 
 
@@ -457,9 +490,10 @@ def cut_off(bench):
     node.plug(False)
     began = time.monotonic()
     try:
-        rest = process.stdout.read()
-        seconds = time.monotonic() - began
-        code = process.wait()
+        with in_time(process):
+            rest = process.stdout.read()
+            seconds = time.monotonic() - began
+            code = process.wait()
         expect(code not in (0, None), f"exit code {code}: {rest[-1500:]}")
         expect("node w1" in rest, f"w1 is not named: {rest[-1500:]}")
         expect(seconds <= SENTENCE_S, f"after {seconds:.1f} s")
@@ -492,7 +526,10 @@ def check(cluster, program, word):
             outcome, said = "passed", function(bench)
         except SURPRISES as error:
             outcome, said = "failed", f"{type(error).__name__}: {error}"
-            bench.run("kubernetes", "clean", "--namespace", SPACE, "--all", kubeconfig=cluster.admin)
+        finally:
+            bench.end_begun()
+        if outcome == "failed":
+            bench.clean()
         counts[outcome] += 1
         print(f"{outcome}: {name}: {said}", flush=True)
     print(f"{counts['passed']} passed, {counts['failed']} failed")

@@ -21,6 +21,9 @@ HIERARCHIES = "/sys/fs/cgroup"
 # The beginning of the names of a command's groups and folder; its process follows.
 MARK = "linerate-cluster-"
 
+# Where programs keep things whatever they are told: containerd, its shims, the CNI plugins, kubelet and sshd.
+SHARED_FOLDERS = ("/run", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")
+
 # Bash reaps what is left over, and ends when its standard input does: with it ends all that the namespace has.
 FIRST_PROCESS = ["bash", "-c", "while read -r _; do :; done"]
 
@@ -47,6 +50,13 @@ def write(path, text):
     with open(path, "w") as file:
         file.write(text)
     return path
+
+
+def cover_shared_folders():
+    """Hides this machine's folders behind empty ones, in this namespace of mounts and in those of the nodes."""
+    for folder in SHARED_FOLDERS:
+        os.makedirs(folder, exist_ok=True)
+        run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
 
 
 class Certificates:

@@ -77,7 +77,7 @@ def enter(args):
         if process.poll() is None:
             process.kill()
             process.wait()
-        cluster.remove_cgroups(mark)
+        cluster.remove_cgroups(f"{mark}-")
         if args.keep_logs and os.path.isdir(f"{folder}/logs"):
             shutil.copytree(f"{folder}/logs", args.keep_logs, dirs_exist_ok=True)
         cluster.remove_folder(folder)
@@ -92,6 +92,7 @@ def measure(args):
         path = os.path.join(args.inside, f"{name}.tar")
         cluster.run(program, "image", "--output", path, "--binary", binary, "--name", image)
         images.append(path)
+    cluster.cover_shared_folders()
     made = cluster.Cluster(bin_dir, args.inside, args.mark, images)
     try:
         print(f"{made.versions()}; the API server was ready after {made.ready_s:.0f} s, the nodes "

@@ -15,6 +15,15 @@ class BrowserError(Exception):
     """The browser doesn't do what it is told."""
 
 
+def end(process, seconds):
+    """Waits for a program that was told to end, and kills it where it doesn't."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class Browser:
     """A browser without a window. Messages end with a zero byte; it reads descriptor 3 and writes descriptor 4."""
 
@@ -39,7 +48,7 @@ class Browser:
             self.call("Browser.close")
         except (BrowserError, OSError):
             self._process.kill()
-        self._process.wait(PATIENCE_S)
+        end(self._process, PATIENCE_S)
         os.close(self._write)
         os.close(self._read)
 

@@ -22,6 +22,14 @@ LAYOUT = """(() => {
   return faults;
 })()"""
 
+# What a page may have to have, and how it is seen there.
+PARTS = {
+    "panels": "document.querySelector('.time .panel') !== null",
+    "stack": "document.querySelector('.panel[data-stack]') !== null",
+    "units": "!document.getElementById('units').hidden",
+    "document": "document.getElementById('document') !== null && document.getElementById('save') !== null",
+}
+
 MIDDLE = """(() => {
   const plot = document.querySelector(".time .plot");
   if (!plot) return null;
@@ -88,8 +96,8 @@ def check_saved(tab):
     return [] if tab.evaluate(unpacked) is True else ["the document can't be read in the page"]
 
 
-def check_page(tab, name, address, directory, may_ask):
-    """Opens a page in all its looks; what is wrong with it."""
+def check_page(tab, name, address, directory, may_ask, parts=()):
+    """Opens a page in all its looks; what is wrong with it, and which of the parts it lacks."""
     faults = []
     for width, scheme, media in ((1280, "light", ""), (1280, "dark", ""), (390, "light", ""), (794, "light", "print")):
         tab.resize(width)
@@ -98,6 +106,7 @@ def check_page(tab, name, address, directory, may_ask):
         look = f"{width}-{media or scheme}"
         faults += [f"{look}: {fault}" for fault in tab.evaluate(LAYOUT)]
         if media == "":
+            faults += [f"{look}: has no {part}" for part in parts if not tab.evaluate(PARTS[part])]
             done = check_hover(tab) + check_units(tab) + check_saved(tab)
             faults += [f"{look}: {fault}" for fault in done]
         tab.picture(f"{directory}/{name}-{look}.png")

@@ -1,23 +1,24 @@
 """The command line of benches/pages."""
 
 import argparse
+import contextlib
 import os
 import pathlib
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 
-from pagecheck.browser import Browser, Tab
-from pagecheck.checks import check_page
+from pagecheck.browser import Browser, Tab, end
+from pagecheck.checks import PARTS, check_page
 
 DESCRIPTION = """Looks at the pages of linerate in headless Chromium.
 
 Makes pages of runs, of a comparison and of a matrix, and opens them from disk, light and dark, on a wide and on a
-narrow screen and for paper; then likewise the pages that `linerate web` serves, and its list while a run is added. No
-page may ask for anything that is not its own, or have an error on the console. No label may overlap another one or be
-cut. Of each page with panels the line must follow the pointer, and the button must change bits to bytes and back.
+narrow screen and for paper; then likewise the pages that `linerate web` serves, its list while a run is added, and
+the page of a run that is being measured. Each page must have its parts: panels, the stack, the document. No page may
+ask for anything that is not its own, or have an error on the console. No label may overlap another one or be cut. Of
+each page with panels the line must follow the pointer, and the button must change bits to bytes and back.
 
 Pictures of all pages go to a directory, to be looked at. Without Chromium the command says so and checks nothing
 (Debian: apt install chromium). Prints a line for each page, and exits with 1 where one has a fault."""
@@ -48,6 +49,18 @@ def parse():
     return parser.parse_args()
 
 
+# Pages of runs and what each must have.
+PAGES = {
+    "stream": ("panels", "stack", "units", "document"),
+    "both": ("panels", "stack", "units", "document"),
+    "udp": ("panels", "units", "document"),
+    "quic": ("panels", "units", "document"),
+    "rr": ("panels", "document"),
+    "comparison": ("document",),
+    "matrix": ("document",),
+}
+
+
 class Workshop:
     """Makes pages in a directory."""
 
@@ -65,6 +78,12 @@ class Workshop:
         if done.returncode not in (0, 6, 7):
             raise SystemExit(f"linerate {' '.join(words)}: exit code {done.returncode}: {done.stderr}")
 
+    def begin(self, path, *words):
+        """Starts a run whose records go to a file."""
+        with open(self.home / path, "w", encoding="utf-8") as records:
+            self._servers.append(subprocess.Popen([self.program, *words], cwd=self.home, env=self.environment,
+                                                  stdout=records, stderr=subprocess.DEVNULL))
+
     def serve(self, *words):
         """Starts a server of the program; its first line."""
         server = subprocess.Popen([self.program, *words], cwd=self.home, env=self.environment, text=True,
@@ -75,11 +94,12 @@ class Workshop:
     def close(self):
         """Ends the servers."""
         for server in self._servers:
-            server.send_signal(signal.SIGTERM)
-            server.wait(60)
+            server.terminate()
+        for server in self._servers:
+            end(server, 60)
 
     def make_pages(self):
-        """Pages of all kinds; their names."""
+        """Makes the pages of PAGES."""
         self.serve("serve", "--bind", "127.0.0.1", "--port", str(self.port))
         host = ("127.0.0.1", "--port", str(self.port), "--quiet", "--store=kept.db", "--json", "--output", "x.json")
         common = ("--interval", "100ms", *host)
@@ -94,7 +114,6 @@ class Workshop:
         (self.home / "plan.toml").write_text(PLAN.format(port=free_port()))
         self.run("matrix", "plan.toml", "--quiet", "--json")
         self.run("report", "last", "--output", "matrix.html")
-        return ("stream", "both", "udp", "quic", "rr", "comparison", "matrix")
 
 
 def free_port():
@@ -117,15 +136,37 @@ def check_served(shop, tab, pictures):
     keeps = told("web list", check_page(tab, "web-list", f"{site}/", pictures, (site,)))
     links = tab.evaluate("[...document.querySelectorAll('main a')].map((link) => link.getAttribute('href'))")
     matrix, compare = links[0], [link for link in links if link.startswith("/compare")]
-    keeps &= told("web matrix", check_page(tab, "web-matrix", site + matrix, pictures, (site,)))
-    for link in compare[:1]:
-        keeps &= told("web comparison", check_page(tab, "web-comparison", site + link, pictures, (site,)))
+    keeps &= told("web matrix", check_page(tab, "web-matrix", site + matrix, pictures, (site,), PAGES["matrix"]))
+    faults = ["the list has no link to one"]
+    if compare:
+        faults = check_page(tab, "web-comparison", site + compare[0], pictures, (site,), PAGES["comparison"])
+    keeps &= told("web comparison", faults)
     tab.open(f"{site}/")
     count = tab.evaluate("document.querySelectorAll('tbody tr').length")
     shop.run("stream", "127.0.0.1", "--port", str(shop.port), "--time", "100ms", "--store=kept.db")
     follows = tab.await_true(f"document.querySelectorAll('tbody tr').length > {count}")
     faults = tab.faults((site,)) + ([] if follows else ["the list doesn't show a run that was added"])
     return told("web live", faults) and keeps
+
+
+def check_followed(shop, tab, pictures):
+    """The page of a run that is being measured, until it has ended."""
+    site = shop.serve("web", "--port", "0", "--follow", "live.ndjson").split()[0].rstrip("/")
+    tab.resize(1280)
+    tab.look()
+    tab.open(f"{site}/live")
+    faults = []
+    if not tab.await_true("document.body.innerText.includes('No run has begun')"):
+        faults.append("a run is shown before one began")
+    shop.begin("live.ndjson", "stream", "127.0.0.1", "--port", str(shop.port), "--time", "5s", "--interval", "100ms",
+               "--ndjson")
+    if not tab.await_true(f"{PARTS['panels']} && document.getElementById('document') === null"):
+        faults.append("no panels are shown while it measures")
+    if not tab.await_true(PARTS["document"]):
+        faults.append("its document isn't shown after its end")
+    faults += tab.faults((site,))
+    faults += check_page(tab, "web-followed", f"{site}/live", pictures, (site,), PAGES["stream"])
+    return told("web followed", faults)
 
 
 def main():
@@ -139,15 +180,16 @@ def main():
     keeps = True
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as profile:
         shop = Workshop(os.path.abspath(args.linerate), home)
-        browser = Browser(chromium, profile)
-        try:
+        with contextlib.ExitStack() as begun:
+            begun.callback(shop.close)
+            browser = Browser(chromium, profile)
+            begun.callback(browser.close)
             tab = Tab(browser)
-            for name in shop.make_pages():
+            shop.make_pages()
+            for name, parts in PAGES.items():
                 address = (shop.home / f"{name}.html").as_uri()
-                keeps &= told(name, check_page(tab, name, address, pictures, (address, "data:", "blob:")))
+                keeps &= told(name, check_page(tab, name, address, pictures, (address, "data:", "blob:"), parts))
             keeps &= check_served(shop, tab, pictures)
-        finally:
-            browser.close()
-            shop.close()
+            keeps &= check_followed(shop, tab, pictures)
     print(f"pictures: {pictures}")
     return 0 if keeps else 1

@@ -5,6 +5,7 @@ the registry doesn't give them.
 """
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -17,13 +18,21 @@ def stop(_signal, _frame):
     sys.exit(0)
 
 
+def remove(path):
+    """Removes a file that need not be there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="searchserver", description=__doc__)
     parser.add_argument("--work", default=WORK)
-    parser.add_argument("--announce", required=True, help="the file that gets the address, when the server answers")
+    parser.add_argument("--announce", required=True, help="the file that gets the address, and is there while the server answers")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    # Whoever waits for the file must not find that of a server before.
+    remove(args.announce)
     with tempfile.TemporaryDirectory() as place:
         try:
             server = Server(OPENSEARCH, get_jars(OPENSEARCH, args.work), place)
@@ -41,6 +50,7 @@ def main():
             while True:
                 signal.pause()
         finally:
+            remove(args.announce)
             server.close()
 
 

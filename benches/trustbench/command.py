@@ -3,11 +3,13 @@
 import argparse
 import os
 import random
+import signal
+import sys
 import tempfile
 
 from trustbench.comparisons import comparisons
 from trustbench.faults import faults
-from trustbench.limits import limits
+from trustbench.limits import FIXTURES, is_asked, limits
 from trustbench.pool import Pool
 
 DESCRIPTION = """Counts how often the judgements of linerate are right.
@@ -19,7 +21,7 @@ may differ, and paths of 100 and 97 Mbit/s, of which 95 % must. Client, router a
 root, ip, tc, nft, taskset and control groups. The machine should do nothing else: what it does is a fault that nobody
 injected.
 
-Prints each rate with its count, and exits with 1 where one is below its bar."""
+Prints each rate with its count, and exits with 1 where one is below its bar or nothing was judged."""
 
 
 def parse():
@@ -44,13 +46,20 @@ def parse():
     parser.add_argument("--slack", type=float, default=0.0, metavar="SHARE",
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if not any(is_asked(fixture, args.fixture, args.busy) for fixture in FIXTURES):
+        on_such = " that is judged with --busy" if args.busy else ""
+        parser.error(f"--fixture {args.fixture!r}: no known limit{on_such} has these words in its name: "
+                     + "; ".join(fixture.name for fixture in FIXTURES if is_asked(fixture, "", args.busy)))
+    return args
 
 
 def main():
     args = parse()
     random.seed(args.seed)
-    keeps = True
+    # What was begun is ended on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    keeps, is_judged = True, False
     with tempfile.TemporaryDirectory() as home, Pool(os.path.abspath(args.linerate), home, args.beside) as pool:
         parts = (lambda: faults(pool, args.faults, args.clean, args.busy),
                  lambda: limits(pool, args.limits, args.fixture, args.busy),
@@ -58,6 +67,9 @@ def main():
         for part in parts:
             for rate in part():
                 if rate.count:
+                    is_judged = True
                     print(rate.line(args.slack), flush=True)
                     keeps = rate.keeps(args.slack) and keeps
-    return 0 if keeps else 1
+    if not is_judged:
+        print("nothing was judged: all counts are 0", file=sys.stderr)
+    return 0 if keeps and is_judged else 1

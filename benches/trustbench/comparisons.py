@@ -5,7 +5,7 @@ import json
 import subprocess
 import threading
 
-from trustbench.network import run
+from trustbench.network import output_of, run
 from trustbench.rates import Rate
 
 EQUAL, SLOWER = "10.97.1.2", "10.97.1.3"
@@ -66,7 +66,7 @@ def compare(tests, other, seed, time_s):
         try:
             client = tests.network.start("client", argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                          env=tests.environment)
-            out, _ = client.communicate(timeout=LONGEST_S)
+            out = output_of(client, LONGEST_S)
         finally:
             ended.set()
             drift.join()

@@ -167,6 +167,11 @@ def run_fixture(tests, fixture):
             return tests.finish(client)
 
 
+def is_asked(fixture, only, is_busy):
+    """Whether a fixture's name has `only`, and is judged on such a machine."""
+    return only in fixture.name and (fixture.when_busy or not is_busy)
+
+
 def limits(pool, runs, only="", is_busy=False):
     """Rates of the right cause and place in `runs` runs of each fixture whose name has `only`; where the machine is
     busy of those that other work changes little."""
@@ -182,7 +187,7 @@ def limits(pool, runs, only="", is_busy=False):
 
     rates, sums = [], defaultdict(lambda: [0, 0, 0, 0])
     for fixture in FIXTURES:
-        if only not in fixture.name or is_busy and not fixture.when_busy:
+        if not is_asked(fixture, only, is_busy):
             continue
         counts = [sum(column) for column in zip(*pool.map(found, [fixture] * runs))] or [0, 0, 0]
         rates.append(Rate(f"limit, {fixture.name}", counts[0], runs))

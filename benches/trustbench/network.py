@@ -1,5 +1,6 @@
 """A client, a router and a server as network namespaces, and tests of linerate between them."""
 
+import contextlib
 import json
 import os
 import signal
@@ -17,6 +18,20 @@ LARGE_BUFFER_BYTES = 64 << 20
 def run(*argv):
     """Runs a command that must succeed."""
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+
+
+def end(process):
+    """Kills a program that may still run."""
+    process.kill()
+    process.wait()
+
+
+def output_of(process, seconds):
+    """What a program prints until it ends, which it does in time or is killed."""
+    try:
+        return process.communicate(timeout=seconds)[0]
+    finally:
+        end(process)
 
 
 class Spaces:
@@ -49,17 +64,19 @@ class Delayed(Spaces):
         self.link = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        for line in self.link.stderr:
-            if "the link is up" in line:
-                for role in self.names:
-                    for which in ("rmem", "wmem"):
-                        self.set_largest_buffer(role, which, LARGE_BUFFER_BYTES)
-                return self
-        raise RuntimeError(f"the link to {self.names['server']} did not come up")
+        with contextlib.ExitStack() as made:
+            made.push(self.__exit__)
+            if not any("the link is up" in line for line in self.link.stderr):
+                raise RuntimeError(f"the link to {self.names['server']} did not come up")
+            for role in self.names:
+                for which in ("rmem", "wmem"):
+                    self.set_largest_buffer(role, which, LARGE_BUFFER_BYTES)
+            made.pop_all()
+        return self
 
     def __exit__(self, *_):
-        self.link.send_signal(signal.SIGTERM)
-        self.link.communicate(timeout=LONGEST_S)
+        self.link.terminate()
+        output_of(self.link, LONGEST_S)
 
 
 class Network(Spaces):
@@ -72,6 +89,14 @@ class Network(Spaces):
         self.devices = {role: f"lrt{os.getpid() % 100000}{number}{role[0]}" for role in ("client", "server")}
 
     def __enter__(self):
+        with contextlib.ExitStack() as made:
+            made.push(self.__exit__)
+            self.make()
+            made.pop_all()
+        return self
+
+    def make(self):
+        """Makes the namespaces and the links between them."""
         for name in self.names.values():
             run("ip", "netns", "add", name)
             run("ip", "-n", name, "link", "set", "lo", "up")
@@ -83,11 +108,11 @@ class Network(Spaces):
                 run("ip", "-n", space, "link", "set", dev, "up")
             run("ip", "-n", self.names[role], "route", "add", "default", "via", f"10.97.{number}.1")
         run("ip", "netns", "exec", self.names["router"], "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        return self
 
     def __exit__(self, *_):
         for name in self.names.values():
-            subprocess.run(["ip", "netns", "del", name], check=False)
+            if os.path.exists(f"/run/netns/{name}"):
+                subprocess.run(["ip", "netns", "del", name], check=False)
 
     def cut(self, seconds):
         """The link to the server goes down for a while; routes of the router come back with its address."""
@@ -138,14 +163,17 @@ class Tests:
         self.environment = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home}
         argv = [linerate, "serve", "--ndjson", "--port", str(port)]
         self.server = network.start("server", argv, before_server, stdout=subprocess.PIPE, env=self.environment)
-        self.key = json.loads(self.server.stdout.readline())["fingerprint"]
+        try:
+            self.key = json.loads(self.server.stdout.readline())["fingerprint"]
+        except BaseException:
+            end(self.server)
+            raise
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.server.kill()
-        self.server.wait()
+        end(self.server)
 
     def start(self, words, before=()):
         options = ["--json", "--quiet", "--port", str(self.port), "--server-key", self.key]
@@ -154,30 +182,30 @@ class Tests:
                                   env=self.environment)
 
     def finish(self, client):
-        out, _ = client.communicate(timeout=LONGEST_S)
-        return json.loads(out)
+        return json.loads(output_of(client, LONGEST_S))
 
     def with_fault(self, words, fault):
         """The run document of a test with a fault, or without one."""
-        hogs, second = [], None
-        if fault == "busy processors":
-            burn = [sys.executable, "-c", "while True: pass"]
-            hogs = [subprocess.Popen(burn) for _ in range(2 * os.cpu_count())]
-        client = self.start(f"{words} --time {TIME_S}s --interval 100ms")
-        time.sleep(FAULT_AT_S)
-        stopped = {"client stopped": client, "server stopped": self.server}.get(fault)
-        if stopped:
-            stopped.send_signal(signal.SIGSTOP)
-            time.sleep(0.3)
-            stopped.send_signal(signal.SIGCONT)
-        elif fault == "link down":
-            self.network.cut(0.6)
-        elif fault == "second test":
-            second = self.start("stream --rate 20M --time 600ms")
-        document = self.finish(client)
-        if second:
-            self.finish(second)
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
-        return document
+        second = None
+        with contextlib.ExitStack() as started:
+            if fault == "busy processors":
+                burn = [sys.executable, "-c", "while True: pass"]
+                for _ in range(2 * os.cpu_count()):
+                    started.callback(end, subprocess.Popen(burn))
+            client = self.start(f"{words} --time {TIME_S}s --interval 100ms")
+            started.callback(end, client)
+            time.sleep(FAULT_AT_S)
+            stopped = {"client stopped": client, "server stopped": self.server}.get(fault)
+            if stopped:
+                stopped.send_signal(signal.SIGSTOP)
+                time.sleep(0.3)
+                stopped.send_signal(signal.SIGCONT)
+            elif fault == "link down":
+                self.network.cut(0.6)
+            elif fault == "second test":
+                second = self.start("stream --rate 20M --time 600ms")
+                started.callback(end, second)
+            document = self.finish(client)
+            if second:
+                self.finish(second)
+            return document
