@@ -108,6 +108,9 @@ fn samples_have_the_latencies_of_their_intervals() {
         let (sum, all) = (counted.sum::<u64>(), document.count("latency_ns/count"));
         // A rest shorter than a twentieth of an interval has no sample.
         assert!((1..=all).contains(&sum), "{words}: {sum} of {all}");
+        let measured = samples.iter().filter(|sample| sample["warm_up"] != true);
+        let done = measured.filter_map(|sample| sample["transactions"].as_u64()).sum::<u64>();
+        assert_eq!(sum, done, "{words}: a latency for each transaction");
         for sample in samples.iter().filter(|sample| sample["warm_up"] == true) {
             assert_eq!(sample["latency_hdr"], Value::Null, "{words}");
         }
