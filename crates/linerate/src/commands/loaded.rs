@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_engine::LaterStart;
 use linerate_engine::error::Error;
@@ -24,6 +24,8 @@ use crate::start_time::utc_now_ns;
 const EVENTS_WAITING_MAX: usize = 4096;
 /// How often the tests of a phase are looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// How often a phase is judged by its intervals: the judgement goes through all of them.
+const JUDGE: Duration = Duration::from_secs(1);
 
 /// Measures the phases one after the other, and prints what was measured, whatever happened.
 pub(super) fn measure_under_load(args: &LoadedArgs, cancel: &Cancel) -> Result<u8, Failure> {
@@ -41,8 +43,12 @@ pub(super) fn measure_under_load(args: &LoadedArgs, cancel: &Cancel) -> Result<u
         Conductor { given: &args.connect.keys, keys, quiet: output.quiet, user: cancel };
     let server = phases.first().and_then(|phase| phase.parts.first());
     let server = server.map(|(_, plan)| (plan.host.clone(), plan.port)).unwrap_or_default();
-    let measured = conductor.measure_all(&phases, &asked)?;
+    let (measured, failure) = conductor.measure_all(&phases, &asked);
     let mut loaded = Loaded::of(server, asked, measured);
+    if let Some(failure) = failure {
+        let (exit_code, message) = failure.into_parts();
+        loaded.status.fail(exit_code, message);
+    }
     (loaded.title, loaded.tags) = (output.title.clone(), tags_of(output)?);
     if output.strict {
         loaded.status.be_strict();
@@ -86,12 +92,12 @@ struct Session<'scope, 'plan> {
 }
 
 impl Conductor<'_> {
-    /// Measures the phases until one fails or the user wants to stop.
+    /// Measures the phases until one fails or the user wants to stop. An error of this end leaves the phases before it.
     fn measure_all(
         &self,
         phases: &[PhasePlans],
         asked: &LoadedPlan,
-    ) -> Result<Vec<Phase>, Failure> {
+    ) -> (Vec<Phase>, Option<Failure>) {
         let mut measured = Vec::new();
         for phase in phases {
             if self.user.requested() {
@@ -100,14 +106,17 @@ impl Conductor<'_> {
             if !self.quiet {
                 narrate(&render_phase_begin(asked.longest_ns, asked.idle_ns, phase.name));
             }
-            let one = self.measure_phase(phase)?;
+            let one = match self.measure_phase(phase) {
+                Ok(one) => one,
+                Err(failure) => return (measured, Some(failure)),
+            };
             let is_last = matches!(one.ended, Ended::Failed | Ended::Interrupted);
             measured.push(one);
             if is_last {
                 break;
             }
         }
-        Ok(measured)
+        (measured, None)
     }
 
     fn measure_phase(&self, phase: &PhasePlans) -> Result<Phase, Failure> {
@@ -189,14 +198,13 @@ impl Conductor<'_> {
         narration: &mut Narration,
     ) -> Ended {
         let (mut watch, mut ended) = (Watch::default(), Ended::TimeUp);
+        let mut judged = Instant::now();
         loop {
             let is_over = sessions.iter().all(|session| session.running.is_finished());
-            let mut has_more = false;
             for session in sessions {
                 for event in session.events.try_iter() {
                     match event {
                         Event::Sample(sample) => {
-                            has_more = true;
                             watch.handle_sample(session.part, &session.plan.workload, &sample);
                         }
                         event => narrate(&narration.render_event(&event)),
@@ -210,9 +218,12 @@ impl Conductor<'_> {
                 if self.user.requested() {
                     ended = Ended::Interrupted;
                     stop.request();
-                } else if has_more && watch.is_done() {
-                    ended = Ended::Steady;
-                    stop.request();
+                } else if judged.elapsed() >= JUDGE {
+                    judged = Instant::now();
+                    if watch.is_done() {
+                        ended = Ended::Steady;
+                        stop.request();
+                    }
                 }
             }
             thread::sleep(LOOK);

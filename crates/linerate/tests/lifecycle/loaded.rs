@@ -1,6 +1,7 @@
 //! Latency under load against a server of this machine: which tests are made, what is printed, how it ends. No latency
 //! or rate of this machine is judged.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use linerate_measure::loaded::{Ended, Loaded, Part, PhaseName};
@@ -29,7 +30,6 @@ fn each_phase_has_its_tests_and_their_documents() {
     let server = Server::start("");
     let words = format!("{SHORT} --quic --title here --tag a=b");
     let measure = || {
-        let _of_attempts_before = server.records();
         let ended = server.start_client(&words).finish();
         read(&ended.stdout, ended.exit_code)
     };
@@ -65,9 +65,14 @@ fn each_phase_has_its_tests_and_their_documents() {
         assert!(is_down || phase.goodput_down_bps.is_none(), "{:?}", phase.name);
         assert_eq!(phase.confidence.is_some(), phase.name != PhaseName::Idle);
     }
-    let served =
-        server.records().iter().filter(|record| record["record"] == "test_started").count();
-    assert_eq!(served, 19, "four without a load, and five thrice");
+    let runs = loaded.phases.iter().flat_map(|phase| &phase.runs);
+    let ids: HashSet<&str> = runs.map(|one| one.run.run_id.as_str()).collect();
+    assert_eq!(ids.len(), 19, "four without a load, and five thrice");
+    // The server has served attempts before this one as well.
+    let records = server.records();
+    let started = records.iter().filter(|record| record["record"] == "test_started");
+    let served = started.filter_map(|record| record["run_id"].as_str());
+    assert_eq!(served.filter(|id| ids.contains(id)).count(), 19);
 }
 
 #[test]

@@ -71,6 +71,12 @@ impl LoadedStatus {
         }
     }
 
+    /// An error of this end kept a phase from being measured. The phases before it stay.
+    pub fn fail(&mut self, exit_code: u8, message: String) {
+        (self.outcome, self.verdict) = (Outcome::Failed, Trust::Invalid);
+        (self.exit_code, self.message) = (exit_code, Some(message));
+    }
+
     fn of(phases: &[Phase]) -> Self {
         let runs = || phases.iter().flat_map(|phase| &phase.runs).map(|one| &one.run.status);
         let failed = runs().find(|status| status.outcome == Outcome::Failed);

@@ -34,8 +34,8 @@ pub struct PartRun {
     /// The part.
     pub part: Part,
     /// Its document. Samples of probes don't list flows one by one, for these say nothing of the path. Its reasons for
-    /// doubt don't have what a phase itself does: the server's tests of the other parts, and that the last probe's
-    /// answer came after the time was up.
+    /// doubt don't have what a phase itself does: the server's tests of the other parts, that the last probe's answer
+    /// came after the time was up, and a rate that rose, or of probes changed.
     pub run: Run,
 }
 
@@ -171,9 +171,13 @@ impl Phase {
     }
 }
 
-/// Takes out of the reasons for doubt what is no disturbance here: tests of the same phase that the server served beside
-/// this one, times of probes that their schedule and their latency account for, and rates that were not steady. A phase
-/// goes on until its load is steady, and tells that itself.
+/// Takes out of the reasons for doubt what is no disturbance here:
+///
+/// * tests of the same phase that the server served beside this one;
+/// * times of probes that their schedule and their latency account for;
+/// * rates that rose for most of the run, and changes of the rate of probes. A phase goes on until its load is steady,
+///   and its confidence says whether it was. A load whose rate became another for good stays a reason: its figures are
+///   those of two loads.
 fn forgive(PartRun { part, run }: &mut PartRun, siblings: u32) {
     let own = f64::from(siblings);
     let slack_s = if *part == Part::Load { 0.0 } else { slack_of_probes_s(run) };
@@ -184,7 +188,8 @@ fn forgive(PartRun { part, run }: &mut PartRun, siblings: u32) {
         (ReasonCode::Stretched | ReasonCode::Shortened, Some(took_s), Some(asked_s)) => {
             (took_s - asked_s).abs() > slack_s
         }
-        (ReasonCode::NotSteady, ..) => false,
+        // A change has a value, and a rise has none.
+        (ReasonCode::NotSteady, change, _) => *part == Part::Load && change.is_some(),
         _ => true,
     });
     if status.reasons.len() < before && status.verdict == Some(Trust::Doubtful) {

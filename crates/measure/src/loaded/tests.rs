@@ -9,7 +9,7 @@ use crate::plan::{Direction, End, Transport, Workload};
 use crate::report::{Disturbance, EndReport, Standstills};
 use crate::run::{Draft, Outcome, Run, exit};
 use crate::sample::{FlowSample, QuicStatus, Role, Sample, TcpStatus, Traffic};
-use crate::trust::{ReasonCode, Trust};
+use crate::trust::{Reason, ReasonCode, Severity, Trust};
 
 const MS_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -373,6 +373,66 @@ fn the_parts_of_a_phase_are_no_other_tests_and_those_of_others_are() {
         let verdict = if told.is_some() { Trust::Doubtful } else { Trust::Valid };
         assert_eq!((up.verdict, up.runs[0].run.status.verdict), (verdict, Some(verdict)));
     }
+}
+
+#[test]
+fn of_unsteady_rates_only_a_change_of_the_load_is_a_reason() {
+    let cases = [
+        (Part::Load, Some(0.5), true),
+        (Part::Load, None, false),
+        (Part::Sparse, Some(0.5), false),
+        (Part::Sparse, None, false),
+    ];
+    for (part, value, is_told) in cases {
+        let mut parts = parts(PhaseName::Up, Transport::Tcp);
+        let status = &mut parts.iter_mut().find(|one| one.part == part).unwrap().run.status;
+        status.reasons.push(Reason {
+            code: ReasonCode::NotSteady,
+            severity: Severity::Doubtful,
+            value,
+            ..Reason::contradiction("the rate".to_owned())
+        });
+        status.verdict = Some(Trust::Doubtful);
+        let up = Phase::of(PhaseName::Up, Ended::TimeUp, parts);
+        assert_eq!(up.reasons().count(), usize::from(is_told), "{part:?} {value:?}");
+        let verdict = if is_told { Trust::Doubtful } else { Trust::Valid };
+        assert_eq!(up.verdict, verdict, "{part:?} {value:?}");
+    }
+}
+
+#[test]
+fn one_dip_or_spike_leaves_a_phase_steady() {
+    for around in [0.5, 1.5] {
+        let bytes = |place: u64| {
+            let level = 1_000_000 + place * 7 % 5 * 200;
+            if place == 27 { (level as f64 * around) as u64 } else { level }
+        };
+        assert!(watched(Direction::Up, 60, bytes, |_| 5.0).is_done(), "{around}");
+    }
+}
+
+#[test]
+fn intervals_in_which_nothing_arrived_count() {
+    let mut watch = Watch::default();
+    let up = Workload::stream(Direction::Up, Transport::Tcp);
+    let mut all = samples(Role::Server, 60, |_| 1_000_000, |_| 0.0);
+    for sample in all.iter_mut().skip(1).step_by(2) {
+        sample.received = None;
+    }
+    all.iter().for_each(|sample| watch.handle_sample(Part::Load, &up, sample));
+    let varied_by = watch.steadiness().goodput_varied_by;
+    assert!(varied_by.is_some_and(|share| share > 0.1), "{varied_by:?}");
+}
+
+#[test]
+fn an_error_of_this_end_leaves_the_phases_before() {
+    let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, parts(PhaseName::Idle, Transport::Tcp));
+    let mut loaded = Loaded::of(("h".to_owned(), 1), asked(Transport::Tcp), vec![idle]);
+    loaded.status.fail(exit::FAILED, "no thread".to_owned());
+    let status = &loaded.status;
+    assert_eq!((status.outcome, status.verdict), (Outcome::Failed, Trust::Invalid));
+    assert_eq!((status.exit_code, status.message.as_deref()), (exit::FAILED, Some("no thread")));
+    assert_eq!(loaded.phases.len(), 1);
 }
 
 #[test]

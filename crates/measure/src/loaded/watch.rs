@@ -11,6 +11,9 @@ use crate::steady::{WarmUp, find_warm_up, half_width};
 
 /// The fewest intervals that end a phase: 5 s, as the draft's moving average.
 const LEAST_INTERVALS: usize = 50;
+/// The newest intervals that are looked at, a minute: the time that the search for a warm-up takes grows with their
+/// square.
+const MOST_INTERVALS: usize = 600;
 /// A series is steady where half the 95 % interval of its mean is at most such a share of it: two standard errors of
 /// 5 %, the draft's tolerance for the deviation of its moving averages.
 const TOLERANCE: f64 = 0.1;
@@ -85,8 +88,9 @@ impl Watch {
         match (part, sample.role) {
             (Part::Load, role) => {
                 self.ways = workload.directions();
-                let Some(received) = sample.received else { return };
-                let per_s = received.bytes as f64 / (length_ns as f64 / 1e9);
+                // A sample without traffic is an interval in which nothing arrived.
+                let bytes = sample.received.map_or(0, |received| received.bytes);
+                let per_s = bytes as f64 / (length_ns as f64 / 1e9);
                 for way in self.ways.iter().filter(|way| way.receiver() == role) {
                     match way {
                         Direction::Down => self.down_bytes.push(per_s),
@@ -123,6 +127,7 @@ fn varied_by(values: &[f64]) -> Option<f64> {
     if values.len() < LEAST_INTERVALS {
         return None;
     }
+    let values = values.get(values.len().saturating_sub(MOST_INTERVALS)..)?;
     let turned: Vec<f64> = values.iter().map(|value| -value).collect();
     // What rises is found as it is, and what falls when it is turned over.
     let mut from = 0;

@@ -3,7 +3,7 @@
 //! * The warm-up is found by MSER-5 (White, An effective truncation heuristic for bias reduction in simulation output,
 //!   1997): of all places to cut, that after which the mean is known best, on means of 5 intervals. It counts only if
 //!   what is cut off was slower than the rest by 2 standard errors, so a steady run is seldom cut. Where the first half
-//!   of the rest is slower than the second by 3, the run is not steady.
+//!   of the rest is slower than the second by 5 % and by 4 standard errors, the run is not steady.
 //! * A rate that changes for good is told by the place where the sum of its deviations from the mean is farthest from 0
 //!   (CUSUM; Page, Continuous inspection schemes, 1954). It counts if the rates before and after it differ by a quarter
 //!   and by 6 standard errors, as the place was searched for.
@@ -30,9 +30,12 @@ const BATCH: usize = 5;
 const MOST_CUT: f64 = 0.4;
 /// The standard errors by which a warm-up is slower than the rest.
 const SLOWER_BY_ERRORS: f64 = 2.0;
-/// Those by which the first half of what is left is slower than the second, where the rate still rises. More than for a
-/// warm-up, since a run without an answer costs more than one that is cut a little.
+/// The standard errors by which the first half of what is left is slower than the second, where the rate still rises.
+/// More than for a warm-up, since a run without an answer costs more than a run that is cut a little.
 const RISES_BY_ERRORS: f64 = 4.0;
+/// The least share of the faster half by which the two halves differ then: a straight rise by a tenth. Standard errors
+/// alone would tell of a drift by a thousandth where intervals hardly vary.
+const RISES_BY: f64 = 0.05;
 
 /// The rates before and after a change differ by so many standard errors, and by such a share of the higher one.
 const CHANGED_BY_ERRORS: f64 = 6.0;
@@ -68,8 +71,8 @@ pub fn find_warm_up(values: &[f64]) -> Option<WarmUp> {
     let (warm_up, rest) = values.split_at(best.1);
     let (early, late) = rest.split_at(rest.len() / 2);
     Some(match () {
-        () if is_slower(early, late, RISES_BY_ERRORS) => WarmUp::NotSteady,
-        () if is_slower(warm_up, rest, SLOWER_BY_ERRORS) => WarmUp::Intervals(warm_up.len()),
+        () if rises(early, late) => WarmUp::NotSteady,
+        () if is_slower(warm_up, rest) => WarmUp::Intervals(warm_up.len()),
         () => WarmUp::Intervals(0),
     })
 }
@@ -94,32 +97,40 @@ pub fn find_change(values: &[f64]) -> Option<usize> {
         return None;
     }
     let (before, after) = values.split_at(farthest.1);
-    let differ = mean(after) - mean(before);
     // What the rates vary around their own means.
     let around = |values: &[f64]| {
         let middle = mean(values);
         values.iter().map(|value| value - middle).collect::<Vec<f64>>()
     };
-    let around = [around(before), around(after)].concat();
-    let alike = likeness(&around);
-    let errors = |values: &[f64]| {
-        variance(&around) * (1.0 + alike) / ((1.0 - alike) * values.len().max(1) as f64)
-    };
-    let error = (errors(before) + errors(after)).sqrt();
+    let error = error_of_difference(before, after, &[around(before), around(after)].concat());
+    let differ = (mean(after) - mean(before)).abs();
     let most = mean(before).max(mean(after));
-    (differ.abs() > CHANGED_BY_ERRORS * error && differ.abs() > CHANGED_BY * most)
-        .then_some(farthest.1)
+    (differ > CHANGED_BY_ERRORS * error && differ > CHANGED_BY * most).then_some(farthest.1)
 }
 
-/// Whether the first values are below those after them by so many standard errors.
-fn is_slower(before: &[f64], after: &[f64], errors: f64) -> bool {
+/// Whether a warm-up is slower than the rest.
+fn is_slower(warm_up: &[f64], rest: &[f64]) -> bool {
     // A rate that still rises varies no more for that.
-    let around = without_trend(after);
-    let alike = likeness(&around);
+    let error = error_of_difference(warm_up, rest, &without_trend(rest));
+    !warm_up.is_empty() && mean(rest) - mean(warm_up) > SLOWER_BY_ERRORS * error
+}
+
+/// Whether a rate still rises from the first half to the second.
+fn rises(early: &[f64], late: &[f64]) -> bool {
+    // The residuals of both halves count: a dip in the early half lowers its mean, and widens the error likewise.
+    let error =
+        error_of_difference(early, late, &[without_trend(early), without_trend(late)].concat());
+    let rise = mean(late) - mean(early);
+    let most = mean(late).abs().max(mean(early).abs());
+    rise > RISES_BY_ERRORS * error && rise > RISES_BY * most
+}
+
+/// The standard error of the difference of two means, by residuals whose own mean is 0.
+fn error_of_difference(before: &[f64], after: &[f64], residuals: &[f64]) -> f64 {
+    let alike = likeness(residuals);
     let independent =
         |values: &[f64]| (values.len() as f64 * (1.0 - alike) / (1.0 + alike)).max(1.0);
-    let error = (variance(&around) * (1.0 / independent(before) + 1.0 / independent(after))).sqrt();
-    !before.is_empty() && mean(after) - mean(before) > errors * error
+    (variance(residuals) * (1.0 / independent(before) + 1.0 / independent(after))).sqrt()
 }
 
 /// Half the width of the 95 % interval of a series' mean, in the unit of its values; `None`: too few of them are
@@ -146,7 +157,7 @@ fn likeness(values: &[f64]) -> f64 {
     (seen + (1.0 + 4.0 * seen) / values.len() as f64).clamp(0.0, 0.999)
 }
 
-/// What is left of values without the straight line that fits them best.
+/// The residuals of values around the straight line that fits them best.
 fn without_trend(values: &[f64]) -> Vec<f64> {
     let (middle, center) = (mean(values), values.len().saturating_sub(1) as f64 / 2.0);
     let distance = |place: usize| place as f64 - center;
@@ -154,7 +165,11 @@ fn without_trend(values: &[f64]) -> Vec<f64> {
     let products: f64 =
         values.iter().enumerate().map(|(place, value)| distance(place) * (value - middle)).sum();
     let slope = if squares > 0.0 { products / squares } else { 0.0 };
-    values.iter().enumerate().map(|(place, value)| value - slope * distance(place)).collect()
+    values
+        .iter()
+        .enumerate()
+        .map(|(place, value)| value - middle - slope * distance(place))
+        .collect()
 }
 
 fn mean(values: &[f64]) -> f64 {

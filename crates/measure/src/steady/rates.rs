@@ -81,7 +81,12 @@ fn steady_rate(
     sorted.sort_unstable();
     let usual_ns = *sorted.get(sorted.len() / 2)?;
     measured.retain(|sample| length_ns(sample).saturating_mul(2) > usual_ns);
-    let counts: Vec<u64> = measured.iter().map(|sample| count(sample)).collect::<Option<_>>()?;
+    // Samples of an end that doesn't count this never have a count. A single one without has counted nothing.
+    let counts: Vec<Option<u64>> = measured.iter().map(|sample| count(sample)).collect();
+    if counts.iter().all(Option::is_none) {
+        return None;
+    }
+    let counts: Vec<u64> = counts.into_iter().map(Option::unwrap_or_default).collect();
     let per_s = |counted: u64, ns: u64| counted as f64 / (ns.max(1) as f64 / 1e9);
     let rates: Vec<f64> = counts
         .iter()

@@ -4,7 +4,7 @@ use super::*;
 use crate::Plan;
 use crate::comparison::figures_of_run;
 use crate::plan::{Direction, Transport, Workload};
-use crate::random::next_normal;
+use crate::random::{next_normal, next_word};
 use crate::run::{Draft, Outcome};
 use crate::sample::{Role, Sample, Traffic};
 use crate::trust::ReasonCode;
@@ -99,6 +99,51 @@ fn a_rate_that_changes_for_good_is_found_where_it_changes() {
     assert_eq!(find_change(&[1.0; 39]), None);
 }
 
+/// A series that varies by 0.1 % at most.
+fn quiet(seed: u64) -> Vec<f64> {
+    let mut state = seed;
+    let share = |word: u64| (word % 2_001) as f64 / 1e6 - 0.001;
+    (0..INTERVALS).map(|_| 1.0 + share(next_word(&mut state))).collect()
+}
+
+#[test]
+fn a_dip_before_the_middle_is_no_rise() {
+    for (depth, length) in [(0.05, 1), (0.2, 1), (0.5, 1), (0.05, 5), (0.2, 5), (0.5, 5)] {
+        for seed in 0..200 {
+            let mut values = quiet(seed);
+            values[45..].iter_mut().take(length).for_each(|value| *value *= 1.0 - depth);
+            let found = find_warm_up(&values);
+            assert!(found != Some(WarmUp::NotSteady), "{depth} for {length}, seed {seed}");
+            // What rises where it is turned over falls.
+            values.iter_mut().for_each(|value| *value = -*value);
+            let found = find_warm_up(&values);
+            assert!(found != Some(WarmUp::NotSteady), "{depth} for {length}, seed {seed}, turned");
+        }
+    }
+}
+
+#[test]
+fn a_small_drift_is_no_rise() {
+    for drift in [0.002, 0.01, 0.02] {
+        for seed in 0..200 {
+            let drifted = quiet(seed).into_iter().enumerate();
+            let drifted = drifted
+                .map(|(place, value)| value * (1.0 + drift * place as f64 / INTERVALS as f64));
+            let found = find_warm_up(&drifted.collect::<Vec<f64>>());
+            assert!(found != Some(WarmUp::NotSteady), "{drift}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_straight_rise_by_a_quarter_is_told() {
+    for seed in 0..200 {
+        let risen = quiet(seed).into_iter().enumerate();
+        let risen = risen.map(|(place, value)| value * (0.75 + 0.25 * place as f64 / 100.0));
+        assert_eq!(find_warm_up(&risen.collect::<Vec<f64>>()), Some(WarmUp::NotSteady), "{seed}");
+    }
+}
+
 #[test]
 fn intervals_of_one_run_cover_its_mean() {
     for alike in [0.0, 0.5] {
@@ -185,6 +230,19 @@ fn a_run_whose_rate_changes_for_good_is_doubtful() {
     let run = draft.into_run(Outcome::Complete, 0, None);
     assert_eq!(run.steadiness[0].change, None);
     assert!(run.status.reasons.iter().all(|reason| reason.code != ReasonCode::NotSteady));
+}
+
+#[test]
+fn an_interval_in_which_nothing_arrived_has_a_rate_of_0() {
+    let mut server = samples(Role::Server, &[10_000; 60]);
+    server[50].received = None;
+    let up = Workload::stream(Direction::Up, Transport::Tcp);
+    let found = steadiness(&up, &server);
+    assert_eq!((found[0].intervals, found[0].warm_up_ns), (60, Some(0)));
+    assert!((found[0].rate / (800_000.0 * 59.0 / 60.0) - 1.0).abs() < 1e-9, "{found:?}");
+    // Samples that never have what is counted tell nothing of it.
+    server.iter_mut().for_each(|sample| sample.received = None);
+    assert_eq!(steadiness(&up, &server), []);
 }
 
 #[test]

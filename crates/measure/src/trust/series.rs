@@ -9,7 +9,8 @@ use crate::units::{render_count, render_duration_ns, render_rate};
 
 /// A clock is held to have been set if it jumped by more than this, and by more than a clock may be slewed meanwhile.
 const CLOCK_STEP_NS: i64 = 10_000_000;
-/// Linux slews a clock by 500 ppm at most (adjtimex(2)).
+/// The most that a clock is slewed by (adjtimex(2)). On Linux a slew moves the time of day and the monotonic clock alike;
+/// on systems where only the time of day is slewed, this share of the time is no step.
 const SLEWED_PPM: i64 = 500;
 /// The readings on either side of which the middle one counts: a thread may lose its processor between reading two
 /// clocks.
@@ -87,7 +88,9 @@ pub(super) fn clock_step(samples: &[Sample], role: Role) -> Option<Reason> {
     });
     let (.., step, next) = steps.max_by_key(|(size, jump, ..)| (*size, *jump))?;
     let (end, by_ns) = (role.name(), step.unsigned_abs());
-    let way = if step < 0 { "back" } else { "forward" };
+    // A monotonic clock stands still while its machine sleeps.
+    let (way, or_else) =
+        if step < 0 { ("back", "") } else { ("forward", ", or the machine slept,") };
     Some(Reason {
         end: Some(role),
         at_ns: Some(next.from_ns),
@@ -98,7 +101,7 @@ pub(super) fn clock_step(samples: &[Sample], role: Role) -> Option<Reason> {
         ..told(
             ReasonCode::Clock,
             format!(
-                "the {end}'s clock was set {way} by {} at {}",
+                "the {end}'s clock was set {way} by {}{or_else} at {}",
                 render_duration_ns(by_ns),
                 at_ns(next.from_ns)
             ),
@@ -172,11 +175,14 @@ mod tests {
     fn a_clock_that_was_set_is_a_reason_for_doubt() {
         let forward = [0, 0, 0, 0, 5_200_000_000, 5_200_000_000, 5_200_000_000, 5_200_000_000];
         let reason = clock_step(&samples(&forward), Role::Client).unwrap();
-        assert_eq!(reason.text, "the client's clock was set forward by 5.20 s at 4.0 s");
+        assert_eq!(
+            reason.text,
+            "the client's clock was set forward by 5.20 s, or the machine slept, at 4.0 s"
+        );
         assert_eq!((reason.value, reason.at_ns), (Some(5.2), Some(4 * SECOND_NS)));
         let back: Vec<i64> = forward.iter().map(|offset| -offset).collect();
         let reason = clock_step(&samples(&back), Role::Client).unwrap();
-        assert!(reason.text.contains("was set back by 5.20 s"), "{reason:?}");
+        assert!(reason.text.contains("was set back by 5.20 s at"), "{reason:?}");
         assert_eq!(clock_step(&samples(&forward), Role::Server), None);
     }
 
