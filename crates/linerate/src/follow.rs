@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use linerate_measure::Run;
@@ -12,6 +13,8 @@ use linerate_measure::run::Draft;
 const MOST_AT_ONCE: u64 = 64 << 20;
 /// The longest record. A longer one is left out.
 const LONGEST_RECORD: usize = 1 << 30;
+/// So many of a file's first bytes tell whether it was written anew. They have the run's id and start.
+const HEAD_BYTES: usize = 512;
 /// The most samples of a run that are kept until its document comes.
 const MOST_SAMPLES: usize = 200_000;
 
@@ -19,9 +22,13 @@ const MOST_SAMPLES: usize = 200_000;
 #[derive(Debug)]
 pub(crate) struct Follower {
     path: PathBuf,
+    /// Device and inode of the file that was read last.
+    identity: Option<(u64, u64)>,
+    /// The first bytes that were read of it, at most [`HEAD_BYTES`].
+    head: Vec<u8>,
     read_bytes: u64,
     unfinished: Vec<u8>,
-    /// The lines that have come. It changes whenever there is more to show.
+    /// The lines that have come, and one for each new start of the file. It grows whenever there is more to show.
     lines: u64,
     followed: Followed,
 }
@@ -45,6 +52,8 @@ impl Follower {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
+            identity: None,
+            head: Vec::new(),
             read_bytes: 0,
             unfinished: Vec::new(),
             lines: 0,
@@ -57,7 +66,7 @@ impl Follower {
         &self.path
     }
 
-    /// How many lines have come.
+    /// A number that grows with each line, and when the file is read anew.
     pub(crate) fn lines(&self) -> u64 {
         self.lines
     }
@@ -67,7 +76,8 @@ impl Follower {
         &self.followed
     }
 
-    /// Reads what has been written since it was asked last. A file that became shorter is read anew.
+    /// Reads what has been written since it was asked last. A file that was replaced, written anew
+    /// or became shorter is read from its begin.
     ///
     /// # Errors
     /// Where it can't be read, or is a pipe or device, which has its records once.
@@ -80,16 +90,36 @@ impl Follower {
         if !facts.is_file() {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
         }
-        if facts.len() < self.read_bytes {
-            *self = Self::new(&self.path);
-        }
         let mut file = File::open(&self.path)?;
+        let identity = identity_of(&file)?;
+        if !self.continues(&file, identity)? {
+            *self = Self { lines: self.lines + 1, ..Self::new(&self.path) };
+        }
+        self.identity = Some(identity);
         file.seek(SeekFrom::Start(self.read_bytes))?;
         let mut bytes = Vec::new();
         let count = file.take(MOST_AT_ONCE).read_to_end(&mut bytes)?;
         self.read_bytes = self.read_bytes.saturating_add(count as u64);
+        let room = HEAD_BYTES.saturating_sub(self.head.len());
+        self.head.extend(bytes.iter().take(room));
         self.handle_bytes(&bytes);
         Ok(())
+    }
+
+    /// Whether a file goes on where reading ended: it is the same file, no shorter, and begins as before.
+    fn continues(&self, file: &File, identity: (u64, u64)) -> io::Result<bool> {
+        if self.identity.is_some_and(|known| known != identity)
+            || file.metadata()?.len() < self.read_bytes
+        {
+            return Ok(false);
+        }
+        let mut head = vec![0; self.head.len()];
+        match file.read_exact_at(&mut head, 0) {
+            Ok(()) => Ok(head == self.head),
+            // It became shorter meanwhile.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn handle_bytes(&mut self, bytes: &[u8]) {
@@ -132,6 +162,12 @@ impl Follower {
             _ => {}
         }
     }
+}
+
+/// Device and inode of a file.
+fn identity_of(file: &File) -> io::Result<(u64, u64)> {
+    let facts = file.metadata()?;
+    Ok((facts.dev(), facts.ino()))
 }
 
 #[cfg(test)]
@@ -203,9 +239,51 @@ mod tests {
         fs::write(&path, lines.concat()).unwrap();
         follower.look().unwrap();
         assert!(matches!(follower.followed(), Followed::Ended(_)));
+        let before = follower.lines();
         fs::write(&path, &lines[0]).unwrap();
         follower.look().unwrap();
         assert!(matches!(follower.followed(), Followed::Measuring(_)));
+        assert!(follower.lines() > before, "the count goes on");
         assert!(Follower::new(home.path()).look().is_err());
+    }
+
+    #[test]
+    fn a_longer_file_in_its_place_is_read_from_its_begin() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, other) = (home.path().join("x"), home.path().join("y"));
+        let lines: Vec<String> = records().iter().map(Record::render).collect();
+        let (old, new) = (&lines[0], lines[2..6].concat());
+        assert!(old.len() < new.len());
+        let follow_old = || {
+            fs::write(&path, old).unwrap();
+            let mut follower = Follower::new(&path);
+            follower.look().unwrap();
+            follower
+        };
+        let follow_new = |mut follower: Follower| {
+            follower.look().unwrap();
+            let Followed::Measuring(draft) = follower.followed() else { panic!("no run") };
+            assert_eq!((draft.run_id.as_str(), draft.samples.len()), ("id", 2));
+            // The first line of the old file, the new start, and four lines.
+            assert_eq!(follower.lines(), 6);
+            follower.look().unwrap();
+            assert_eq!(follower.lines(), 6, "nothing new has come");
+        };
+        // Written anew: the same inode begins with other bytes.
+        let follower = follow_old();
+        fs::write(&path, &new).unwrap();
+        follow_new(follower);
+        // Replaced by another file.
+        let follower = follow_old();
+        fs::write(&other, &new).unwrap();
+        fs::rename(&other, &path).unwrap();
+        follow_new(follower);
+        // Replaced by another file that begins with the same bytes.
+        fs::write(&path, &lines[2]).unwrap();
+        let mut follower = Follower::new(&path);
+        follower.look().unwrap();
+        fs::write(&other, &new).unwrap();
+        fs::rename(&other, &path).unwrap();
+        follow_new(follower);
     }
 }
