@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn a_stream_that_is_gone_is_held_no_more() {
         let is_gone: fn(&mut Waited) = |waited| waited.record(Instant::now(), Held::Waiting, 0);
-        for release in [Waited::release, is_gone] {
+        let all: [fn(&mut Waited); 2] = [Waited::release, is_gone];
+        for release in all {
             let mut waited = Waited::default();
             note(&mut waited, 1, 0);
             release(&mut waited);
