@@ -274,7 +274,7 @@ pub(crate) struct PathGauge {
     congestion_events: Counter,
     /// Those that may be unknown, as [`PathGauge::optional`] has them: their value and one more; 0: unknown.
     optional: [Counter; 11],
-    /// Times, where they are known.
+    /// Times, where they are known; each may be unknown, as those above.
     waits: [Counter; 5],
     knows_waits: Counter,
 }
@@ -292,9 +292,9 @@ impl PathGauge {
         for (counter, value) in self.optional.iter().zip(Self::optional(&mut status)) {
             counter.set(value.map_or(0, |value| value.saturating_add(1)));
         }
-        let mut waits = status.waits.unwrap_or_default();
-        for (counter, value) in self.waits.iter().zip(waits.times_mut()) {
-            counter.set(*value);
+        let waits = status.waits.unwrap_or_default();
+        for (counter, value) in self.waits.iter().zip(waits.times()) {
+            counter.set(value.map_or(0, |value| value.saturating_add(1)));
         }
         self.knows_waits.set(status.waits.is_some().into());
     }
@@ -331,11 +331,8 @@ impl PathGauge {
         for (counter, value) in self.optional.iter().zip(Self::optional(&mut status)) {
             *value = counter.value().checked_sub(1);
         }
-        let mut waits = QuicWaits::default();
-        for (counter, value) in self.waits.iter().zip(waits.times_mut()) {
-            *value = counter.value();
-        }
-        status.waits = (self.knows_waits.value() > 0).then_some(waits);
+        let waits = self.waits.each_ref().map(|counter| counter.value().checked_sub(1));
+        status.waits = (self.knows_waits.value() > 0).then(|| QuicWaits::of_times(waits));
         status
     }
 }

@@ -92,6 +92,12 @@ impl EndReport {
         lateness.is_some_and(|late| late.longest_ns > LATE_NS)
     }
 
+    /// For how long this end's conductor stood still, in times longer than [`LATE_NS`].
+    pub(crate) fn standstill_ns(&self) -> u64 {
+        let lateness = self.disturbance.as_ref().and_then(|disturbance| disturbance.lateness);
+        lateness.map_or(0, |late| late.total_ns)
+    }
+
     /// Adds up the flows that are too many to be listed.
     pub fn limit_flows(&mut self, workload: &Workload) {
         if self.flows.len() <= Self::MAX_FLOWS {

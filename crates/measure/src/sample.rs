@@ -290,31 +290,46 @@ pub struct QuicWaits {
     pub pacing_ns: u64,
     /// The congestion window was full.
     pub congestion_ns: u64,
-    /// The peer allowed no more bytes, of the connection or of a stream.
-    pub flow_control_ns: u64,
+    /// The peer allowed no more bytes, of the connection or of its only sending stream. Absent where the connection had
+    /// several sending streams at a time: that time is part of `application_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_control_ns: Option<u64>,
     /// There was nothing to send.
     pub application_ns: u64,
 }
 
 impl QuicWaits {
-    /// All times, each once.
-    pub fn times_mut(&mut self) -> [&mut u64; 5] {
+    /// All times, each once; `None`: not known.
+    pub fn times(self) -> [Option<u64>; 5] {
         let Self { turn_ns, pacing_ns, congestion_ns, flow_control_ns, application_ns } = self;
-        [turn_ns, pacing_ns, congestion_ns, flow_control_ns, application_ns]
+        [Some(turn_ns), Some(pacing_ns), Some(congestion_ns), flow_control_ns, Some(application_ns)]
+    }
+
+    /// Of all times, in the order of [`QuicWaits::times`].
+    pub fn of_times(times: [Option<u64>; 5]) -> Self {
+        let [turn, pacing, congestion, flow_control_ns, application] = times;
+        Self {
+            turn_ns: turn.unwrap_or(0),
+            pacing_ns: pacing.unwrap_or(0),
+            congestion_ns: congestion.unwrap_or(0),
+            flow_control_ns,
+            application_ns: application.unwrap_or(0),
+        }
     }
 
     /// What was waited since an earlier reading.
     #[must_use]
-    pub fn since(mut self, mut before: Self) -> Self {
-        for (now, before) in self.times_mut().into_iter().zip(before.times_mut()) {
-            *now = now.saturating_sub(*before);
+    pub fn since(self, before: Self) -> Self {
+        let mut times = self.times();
+        for (now, before) in times.iter_mut().zip(before.times()) {
+            *now = now.map(|now| now.saturating_sub(before.unwrap_or(0)));
         }
-        self
+        Self::of_times(times)
     }
 
     /// All times together.
-    pub fn sum_ns(mut self) -> u64 {
-        self.times_mut().into_iter().fold(0, |sum, time| sum.saturating_add(*time))
+    pub fn sum_ns(self) -> u64 {
+        self.times().into_iter().flatten().fold(0, u64::saturating_add)
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use linerate_measure::sample::QuicStatus;
 use linerate_measure::step::Transfer;
 use socket2::Socket;
 
@@ -97,10 +98,12 @@ impl<S: ByteStream> DuplexFlow<S> {
         let tcp = tcp_status(self.stream.socket().as_fd());
         let retransmitted_segments = tcp.map_or(0, |tcp| tcp.retransmitted_segments);
         let quic = self.stream.quic().map(Box::new);
+        let quic_of_receiver = quic_of_receiver(quic.as_deref());
         self.sends.begin_measuring(Base { retransmitted_segments, quic, ..Base::default() });
         let verified = self.receives.transfer.verifier().map(Verifier::found);
         let verified_bytes = verified.map_or(0, |found| found.verified_bytes);
-        self.receives.begin_measuring(Base { verified_bytes, ..Base::default() });
+        let quic = quic_of_receiver;
+        self.receives.begin_measuring(Base { verified_bytes, quic, ..Base::default() });
     }
 
     /// Sends as much as goes now; `None`: it is over.
@@ -157,18 +160,21 @@ impl<S: ByteStream> DuplexFlow<S> {
             .addresses
             .take()
             .map(|addresses| Box::new(stream.complete(granted(stream.socket(), *addresses, true))));
+        let quic = stream.quic().map(Box::new);
+        let quic_of_receiver = quic_of_receiver(quic.as_deref());
         let (is_cut_off, socket_of_other) = (self.is_cut_off, socket.clone());
         let sending = Ending {
             error: error.cloned(),
             is_cut_off,
             tcp: tcp_status(stream.socket().as_fd()),
-            quic: stream.quic().map(Box::new),
+            quic,
             socket,
             ..Ending::default()
         };
         let receiving = Ending {
             error: error.cloned(),
             is_cut_off,
+            quic: quic_of_receiver,
             socket: socket_of_other,
             verification: self.receives.transfer.verifier().map(Verifier::found).map(Box::new),
             ..Ending::default()
@@ -218,6 +224,11 @@ impl<S: ByteStream> Drive for DuplexFlow<S> {
     fn socket(&self) -> &Socket {
         self.stream.socket()
     }
+}
+
+/// What the connection says, as the flow that receives has it: acknowledged are the other flow's bytes.
+fn quic_of_receiver(quic: Option<&QuicStatus>) -> Option<Box<QuicStatus>> {
+    quic.map(|status| Box::new(QuicStatus { acked_bytes: None, ..*status }))
 }
 
 /// What can't go on now waits for the socket, and holds up nothing else.

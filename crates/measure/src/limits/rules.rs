@@ -28,6 +28,12 @@ const QUEUEING: f64 = 1.25;
 const QUEUE_US: u32 = 1000;
 /// The share of the time, or of the losses, that makes something the reason.
 const MOSTLY: f64 = 0.5;
+/// The share of the lost packets that drops of the receiver's socket must come to where receive offload is on. A drop may
+/// then be a whole train: stalled readers lost 10 datagrams a drop at the least mean. How long the trains were isn't
+/// known, so that the drops are compared as they were counted.
+const TRAINS_DROPPED: f64 = 0.1;
+/// Standstills of the receiver, at least, against the time that flow control held up the sender.
+const STOOD_STILL: f64 = 1.0;
 /// The share of a window in flight.
 const IN_FLIGHT: f64 = 0.5;
 /// Datagrams lost or dropped: what counts, and what random loss seldom exceeds.
@@ -159,9 +165,13 @@ pub(super) struct QuicFacts {
     pub(super) application_ratio: Option<f64>,
     /// Whether packets were spaced out for a rate that was asked for, and for which share of the time.
     pub(super) asked_pacing_ratio: Option<f64>,
-    /// Datagrams that the receiver's socket dropped, at least, as a share of the packets that were lost.
+    /// What the receiver's socket dropped, as a share of the packets that were lost; only of a connection that has the
+    /// socket for itself.
     pub(super) socket_drop_ratio: Option<f64>,
-    pub(super) receiver_stood_still: bool,
+    /// Whether that may be trains of datagrams.
+    pub(super) drops_trains: bool,
+    /// For how long the receiver stood still, against the time of flow control.
+    pub(super) standstill_ratio: Option<f64>,
 }
 
 /// A stream over QUIC.
@@ -174,17 +184,21 @@ pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
     if let Some(processor) = facts.processor(DATAGRAM_DEMAND) {
         return processor;
     }
-    if lost && above(seen.socket_drop_ratio, MOSTLY) {
+    let dropped = if seen.drops_trains { TRAINS_DROPPED } else { MOSTLY };
+    if lost && above(seen.socket_drop_ratio, dropped) {
         return (Place::Receiver, Cause::ReceiverSocket);
     }
     if above(facts.evidence.flow_control_ratio, HELD) {
-        return match seen.receiver_stood_still {
+        return match above(seen.standstill_ratio, STOOD_STILL) {
             true => (Place::Receiver, Cause::ReceiverIdle),
             false => (Place::ReceiveWindow, Cause::ReceiveWindow),
         };
     }
     let is_window = match (seen.window_ratio, seen.application_ratio) {
-        (Some(window), Some(application)) => window >= application,
+        // Where a sender mostly waited for its turn the rest tells little.
+        (Some(window), Some(application)) if window + application >= MOSTLY => {
+            window >= application
+        }
         _ => seen.in_flight_ratio.is_some_and(|ratio| ratio > IN_FLIGHT),
     };
     if is_window { path(facts, lost) } else { facts.sender() }

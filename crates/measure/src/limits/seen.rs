@@ -10,8 +10,6 @@ use crate::sample::{FlowSample, QuicStatus, Role, Sample, TcpStatus};
 
 /// A rate counts as kept from this share of what was asked.
 const KEPT: f64 = 0.9;
-/// Datagrams of a train that a socket drops as a whole, at least: the least mean of those that stalled readers lost.
-const TRAIN: f64 = 10.0;
 /// A direction's quarters need so many intervals.
 const QUARTERS: usize = 4;
 
@@ -183,24 +181,30 @@ impl<'a> Ends<'a> {
         facts.misses_rate = asked.is_some() && !facts.keeps_rate;
         let mut told = QuicFacts {
             in_flight_ratio: in_flight.map(|millionths| f64::from(millionths) / 1e6),
-            receiver_stood_still: self.receiver.is_some_and(EndReport::stood_still),
             ..QuicFacts::default()
         };
         if let Some(waits) = last.waits.filter(|waits| waits.sum_ns() > 0) {
             let share = |time_ns: u64| Some(time_ns as f64 / waits.sum_ns() as f64);
-            facts.evidence.flow_control_ratio = share(waits.flow_control_ns);
+            facts.evidence.flow_control_ratio = waits.flow_control_ns.and_then(share);
             told.window_ratio = share(waits.congestion_ns.saturating_add(waits.pacing_ns));
-            told.application_ratio = share(waits.application_ns);
+            // Where flow control isn't known its time is part of the application's.
+            told.application_ratio = waits.flow_control_ns.and(share(waits.application_ns));
+            let flow_control_ns = waits.flow_control_ns.filter(|time_ns| *time_ns > 0);
+            told.standstill_ratio = self
+                .receiver
+                .zip(flow_control_ns)
+                .map(|(receiver, time_ns)| receiver.standstill_ns() as f64 / time_ns as f64);
             let is_asked = matches!(self.workload.quic.pacing, Pacing::Rate { .. });
             told.asked_pacing_ratio = share(waits.pacing_ns).filter(|_| is_asked);
         }
         let theirs = self.receiver.and_then(|report| Self::report_of(report, flow));
         if let Some(theirs) = theirs {
             let drops = theirs.quic.and_then(|state| state.socket_drops);
-            let in_trains = theirs.socket.as_ref().and_then(|socket| socket.gro) == Some(true);
-            let datagrams = drops.map(|drops| drops as f64 * if in_trains { TRAIN } else { 1.0 });
+            told.drops_trains = theirs.socket.as_ref().and_then(|socket| socket.gro) == Some(true);
+            // Connections that share a socket share its count, which then tells of none of them.
+            let own_drops = drops.filter(|_| self.workload.quic_connections() == 1);
             told.socket_drop_ratio =
-                datagrams.map(|datagrams| datagrams / last.lost_packets.max(1) as f64);
+                own_drops.map(|drops| drops as f64 / last.lost_packets.max(1) as f64);
             facts.evidence.socket_drops = drops;
             let buffer = theirs.socket.as_ref().and_then(|socket| socket.receive_buffer_bytes);
             facts.receive_buffer_bytes = buffer.map(u64::from);

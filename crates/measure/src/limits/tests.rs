@@ -356,16 +356,26 @@ fn what_quic_waited_for_tells_more_than_its_window() {
     };
     assert_eq!(quic(&loss, waits(0.8, 0.1)), (Place::Path, Cause::Loss));
     assert_eq!(quic(&loss, waits(0.1, 0.8)), (Place::Sender, Cause::SenderIdle));
+    // Neither counts beside long waits for a turn: the window in flight does.
+    let turns = QuicFacts { in_flight_ratio: Some(0.9), ..waits(0.1, 0.2) };
+    assert_eq!(quic(&loss, turns), (Place::Path, Cause::Loss));
+    assert_eq!(quic(&loss, waits(0.2, 0.1)), (Place::Sender, Cause::SenderIdle));
     let dropped = QuicFacts { socket_drop_ratio: Some(0.7), ..waits(0.8, 0.1) };
     assert_eq!(quic(&loss, dropped), (Place::Receiver, Cause::ReceiverSocket));
     let asked = QuicFacts { asked_pacing_ratio: Some(0.9), ..dropped };
     assert_eq!(quic(&loss, asked), (Place::Sender, Cause::OwnPacing));
+    let few = QuicFacts { socket_drop_ratio: Some(0.1), ..dropped };
+    assert_eq!(quic(&loss, few), (Place::Path, Cause::Loss));
+    let trains = QuicFacts { drops_trains: true, ..few };
+    assert_eq!(quic(&loss, trains), (Place::Receiver, Cause::ReceiverSocket));
     let mut held = loss;
     held.evidence.rwnd_limited_ratio = None;
     held.evidence.flow_control_ratio = Some(0.5);
     assert_eq!(quic(&held, waits(0.4, 0.1)), (Place::ReceiveWindow, Cause::ReceiveWindow));
     assert!(is_clear(&held, Cause::ReceiveWindow));
-    let stopped = QuicFacts { receiver_stood_still: true, ..waits(0.4, 0.1) };
+    let stopped = |ratio| QuicFacts { standstill_ratio: Some(ratio), ..waits(0.4, 0.1) };
+    assert_eq!(quic(&held, stopped(0.5)), (Place::ReceiveWindow, Cause::ReceiveWindow));
+    let stopped = stopped(1.1);
     assert_eq!(quic(&held, stopped), (Place::Receiver, Cause::ReceiverIdle));
 }
 
@@ -385,15 +395,39 @@ fn quic_sender(waits: QuicWaits, lost_packets: u64) -> QuicStatus {
 #[test]
 fn flow_control_of_quic_is_found_with_the_window_that_would_do() {
     let mut draft = transfer(Transport::Quic, 5);
-    let (flow_control_ns, congestion_ns) = (4 * SECOND_NS, SECOND_NS);
+    let (flow_control_ns, congestion_ns) = (Some(4 * SECOND_NS), SECOND_NS);
     let waits = QuicWaits { flow_control_ns, congestion_ns, ..QuicWaits::default() };
     draft.client.as_mut().unwrap().flows[0].quic = Some(quic_sender(waits, 0));
+    // One late wake-up explains none of it.
+    let stand_still = |draft: &mut Draft, total_ns| {
+        let late = Standstills { longest_ns: 150_000_000, at_ns: 1, total_ns };
+        let disturbance = Disturbance { lateness: Some(late), ..Disturbance::default() };
+        draft.server.as_mut().unwrap().disturbance = Some(Box::new(disturbance));
+    };
+    stand_still(&mut draft, 150_000_000);
+    let mut stopped = draft.clone();
+    stand_still(&mut stopped, 4_100_000_000);
+    let limit = &finished(stopped).summary.limits[0];
+    assert_eq!((limit.place, limit.cause), (Place::Receiver, Cause::ReceiverIdle));
     let [limit] = &finished(draft).summary.limits[..] else { panic!() };
     assert_eq!((limit.place, limit.cause), (Place::ReceiveWindow, Cause::ReceiveWindow));
     assert_eq!((limit.sure, limit.evidence.flow_control_ratio), (true, Some(0.8)));
     // 200 Mbit/s at 50 ms are 1.25 MB.
     let advice = limit.advice.as_deref().unwrap();
     assert_eq!(advice, "a receive window of 1.25 MB carries 200 Mbit/s at 50.00 ms of round trip");
+}
+
+#[test]
+fn waits_of_quic_without_flow_control_leave_it_to_the_window_in_flight() {
+    let mut draft = transfer(Transport::Quic, 5);
+    let waits = QuicWaits { application_ns: 5 * SECOND_NS, ..QuicWaits::default() };
+    let window = QuicStatus { in_flight_bytes: Some(900_000), ..quic_sender(waits, 0) };
+    draft.client.as_mut().unwrap().flows[0].quic = Some(window);
+    let limit = &finished(draft.clone()).summary.limits[0];
+    assert_eq!((limit.place, limit.evidence.flow_control_ratio), (Place::Path, None));
+    let waits = QuicWaits { flow_control_ns: Some(0), ..waits };
+    draft.client.as_mut().unwrap().flows[0].quic.as_mut().unwrap().waits = Some(waits);
+    assert_eq!(finished(draft).summary.limits[0].cause, Cause::SenderIdle);
 }
 
 #[test]
@@ -411,6 +445,10 @@ fn what_the_receivers_socket_dropped_of_quic_is_no_loss_of_the_path() {
     theirs.quic = drops(Some(0));
     assert_eq!(finished(draft.clone()).summary.limits[0].cause, Cause::Loss);
     draft.server.as_mut().unwrap().flows[0].quic = drops(Some(30));
+    // The count of a socket that several connections may share is none of one of them.
+    let mut shared = draft.clone();
+    shared.plan.workload.flows = 2;
+    assert_eq!(finished(shared).summary.limits[0].cause, Cause::Loss);
     let [limit] = &finished(draft).summary.limits[..] else { panic!() };
     assert_eq!((limit.place, limit.cause), (Place::Receiver, Cause::ReceiverSocket));
     assert_eq!((limit.sure, limit.evidence.socket_drops), (true, Some(30)));

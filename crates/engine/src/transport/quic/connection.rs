@@ -81,6 +81,8 @@ pub(crate) struct Connection {
     is_marked: bool,
     held: Held,
     waited: Waited,
+    /// Whether packets were sent since the peer's limits were last noted.
+    has_unnoted: bool,
 }
 
 /// The most of a close's reason that is sent: it fits into a packet that every path carries.
@@ -112,6 +114,7 @@ impl Connection {
             share: None,
             held: Held::default(),
             waited: Waited::default(),
+            has_unnoted: false,
             arrived: Arrived::default(),
             is_marked: false,
             datagrams: DatagramsTaken::default(),

@@ -18,8 +18,11 @@ pub(in super::super) struct Arrived {
 }
 
 impl Connection {
-    /// A datagram has come, of so many packets.
+    /// A datagram has come, of so many packets, and is yet to be opened.
     pub(in super::super) fn record_datagram(&mut self, packets: u64, ecn: Option<EcnCodepoint>) {
+        if self.has_unnoted {
+            self.note_limits();
+        }
         self.arrived.packets += packets;
         self.arrived.ce_datagrams += u64::from(ecn == Some(EcnCodepoint::Ce));
     }

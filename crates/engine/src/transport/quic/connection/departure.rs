@@ -54,10 +54,14 @@ impl Connection {
             (None, 1) if !shut => Held::Congestion,
             (None, _) => Held::Pacing,
         };
-        let stats = self.proto.stats();
-        self.waited.record(now, self.held, (&stats.frame_tx, &stats.frame_rx));
+        self.has_unnoted |= transmit.is_some();
+        if self.held == Held::Empty {
+            self.note_limits();
+        }
+        let streams = self.proto.streams().send_streams();
+        self.waited.record(now, self.held, streams);
         if !self.datagrams.is_empty() {
-            self.datagrams.record_framed(stats.frame_tx.datagram);
+            self.datagrams.record_framed(self.proto.stats().frame_tx.datagram);
         }
         match (&mut self.gate, &transmit) {
             (Some(gate), Some(transmit)) if !shut => gate.record_sent(transmit.size),
@@ -72,6 +76,14 @@ impl Connection {
             (None, None) => {}
         }
         transmit
+    }
+
+    /// Notes what the packets sent since the last time told the peer of its limits, and what the peer has raised. To
+    /// read the statistics copies all of them: that isn't done for each packet.
+    pub(super) fn note_limits(&mut self) {
+        self.has_unnoted = false;
+        let stats = self.proto.stats();
+        self.waited.note_limits(&stats.frame_tx, &stats.frame_rx);
     }
 
     /// Another path's control, the same one, or that of a path that is taken again: what was counted goes on.

@@ -173,6 +173,8 @@ impl Connection {
         if let Some(mut stream) = sender(&mut self.proto, id) {
             // Fails only where nothing was left to give up.
             let _over_anyway = stream.reset(varint(code));
+            self.note_limits();
+            self.waited.release();
             self.touch();
         }
     }

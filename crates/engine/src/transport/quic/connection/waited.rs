@@ -22,67 +22,92 @@ enum Wait {
 #[derive(Debug, Default)]
 pub(super) struct Waited {
     waits: QuicWaits,
+    flow_control_ns: u64,
     now: Option<(Wait, Instant)>,
     of_connection: Limited,
-    of_streams: Limited,
+    of_stream: Limited,
+    /// Whether several streams could send at a time. Frames are counted for all streams together: which of them the
+    /// peer holds isn't known then.
+    had_several: bool,
 }
 
 /// A limit of the peer's.
 #[derive(Debug, Default)]
 struct Limited {
-    /// How often the peer was told that this limit holds the connection or a stream.
+    /// How often the peer was told that this limit holds the connection or its stream.
     told: u64,
     /// How often the peer had raised it when it was last told.
     raised: u64,
+    holds: bool,
 }
 
 impl Limited {
-    /// Takes down how often the peer was told and has raised the limit; whether it holds now.
-    fn holds(&mut self, told: u64, raised: u64) -> bool {
+    /// Takes down how often the peer was told and has raised the limit.
+    fn note(&mut self, told: u64, raised: u64) {
         if told > self.told {
-            *self = Self { told, raised };
+            *self = Self { told, raised, holds: true };
         }
-        self.told > 0 && raised <= self.raised
+        self.holds &= raised <= self.raised;
     }
 }
 
 impl Waited {
-    /// A try to send has ended, and this holds the connection now.
-    pub(super) fn record(
-        &mut self,
-        now: Instant,
-        held: Held,
-        (sent, received): (&FrameStats, &FrameStats),
-    ) {
-        self.waits = self.at(now);
+    /// Takes down the peer's limits: before anything else comes from the peer after packets were sent, and before
+    /// [`Held::Empty`] is recorded.
+    pub(super) fn note_limits(&mut self, sent: &FrameStats, received: &FrameStats) {
+        self.of_connection.note(sent.data_blocked, received.max_data);
+        self.of_stream.note(sent.stream_data_blocked, received.max_stream_data);
+    }
+
+    /// The stream that could send was given up: no limit holds it any more.
+    pub(super) fn release(&mut self) {
+        self.of_connection.holds = false;
+        self.of_stream.holds = false;
+    }
+
+    /// A try to send has ended, and this holds the connection now, which has so many streams that can send.
+    pub(super) fn record(&mut self, now: Instant, held: Held, streams: usize) {
+        (self.waits, self.flow_control_ns) = self.until(now);
+        self.had_several |= streams > 1;
+        if streams == 0 {
+            self.release();
+        }
+        let is_held = self.of_connection.holds || self.of_stream.holds;
         let wait = match held {
             Held::Waiting => Wait::Turn,
             Held::Pacing => Wait::Pacing,
             Held::Congestion => Wait::Congestion,
-            Held::Empty => {
-                let connection = self.of_connection.holds(sent.data_blocked, received.max_data);
-                let told = sent.stream_data_blocked;
-                let streams = self.of_streams.holds(told, received.max_stream_data);
-                if connection || streams { Wait::FlowControl } else { Wait::Application }
-            }
+            Held::Empty if is_held => Wait::FlowControl,
+            Held::Empty => Wait::Application,
         };
         self.now = Some((wait, now));
     }
 
-    /// The times until now.
+    /// The times until now; without flow control where it isn't known.
     pub(super) fn at(&self, now: Instant) -> QuicWaits {
-        let Some((wait, since)) = self.now else { return self.waits };
+        let (mut waits, flow_control_ns) = self.until(now);
+        if self.had_several {
+            waits.application_ns = waits.application_ns.saturating_add(flow_control_ns);
+        } else {
+            waits.flow_control_ns = Some(flow_control_ns);
+        }
+        waits
+    }
+
+    /// The times until now, and that of flow control.
+    fn until(&self, now: Instant) -> (QuicWaits, u64) {
+        let (mut waits, mut flow_control_ns) = (self.waits, self.flow_control_ns);
+        let Some((wait, since)) = self.now else { return (waits, flow_control_ns) };
         let waited_ns = nanoseconds(now.saturating_duration_since(since));
-        let mut waits = self.waits;
         let counter = match wait {
             Wait::Turn => &mut waits.turn_ns,
             Wait::Pacing => &mut waits.pacing_ns,
             Wait::Congestion => &mut waits.congestion_ns,
-            Wait::FlowControl => &mut waits.flow_control_ns,
+            Wait::FlowControl => &mut flow_control_ns,
             Wait::Application => &mut waits.application_ns,
         };
         *counter = counter.saturating_add(waited_ns);
-        waits
+        (waits, flow_control_ns)
     }
 }
 
@@ -94,36 +119,75 @@ fn nanoseconds(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    /// Frames of one stream: the peer was told of its limit so often, and has raised it so often.
+    fn note(waited: &mut Waited, told: u64, raised: u64) {
+        let (mut sent, mut received) = (FrameStats::default(), FrameStats::default());
+        (sent.stream_data_blocked, received.max_stream_data) = (told, raised);
+        waited.note_limits(&sent, &received);
+    }
+
     #[test]
     fn each_time_is_counted_to_what_held_the_connection() {
         let mut waited = Waited::default();
         let mut now = Instant::now();
-        let frames = |told, raised| {
-            let mut both = (FrameStats::default(), FrameStats::default());
-            (both.0.stream_data_blocked, both.1.max_stream_data) = (told, raised);
-            both
-        };
-        for (held, (sent, received), waited_ns) in [
-            (Held::Empty, frames(0, 0), 1),
-            (Held::Waiting, frames(0, 0), 20),
-            (Held::Pacing, frames(0, 0), 300),
-            (Held::Congestion, frames(0, 1), 4_000),
-            (Held::Empty, frames(1, 1), 50_000),
+        for (held, (told, raised), waited_ns) in [
+            (Held::Empty, (0, 0), 1),
+            (Held::Waiting, (0, 0), 20),
+            (Held::Pacing, (0, 0), 300),
+            (Held::Congestion, (0, 1), 4_000),
+            (Held::Empty, (1, 1), 50_000),
             // Nothing has changed; the peer raises the limit; it holds again.
-            (Held::Empty, frames(1, 1), 50_000),
-            (Held::Empty, frames(1, 2), 2),
-            (Held::Empty, frames(2, 2), 600_000),
+            (Held::Empty, (1, 1), 50_000),
+            (Held::Empty, (1, 2), 2),
+            (Held::Empty, (2, 2), 600_000),
         ] {
-            waited.record(now, held, (&sent, &received));
+            note(&mut waited, told, raised);
+            waited.record(now, held, 1);
             now += Duration::from_nanos(waited_ns);
         }
         let waits = QuicWaits {
             turn_ns: 20,
             pacing_ns: 300,
             congestion_ns: 4_000,
-            flow_control_ns: 700_000,
+            flow_control_ns: Some(700_000),
             application_ns: 3,
         };
         assert_eq!(waited.at(now), waits);
+    }
+
+    #[test]
+    fn a_limit_raised_between_telling_and_the_next_pause_holds_no_more() {
+        let mut waited = Waited::default();
+        let now = Instant::now();
+        note(&mut waited, 1, 0);
+        note(&mut waited, 1, 1);
+        waited.record(now, Held::Empty, 1);
+        let waits = waited.at(now + Duration::from_nanos(5));
+        assert_eq!((waits.flow_control_ns, waits.application_ns), (Some(0), 5));
+    }
+
+    #[test]
+    fn a_stream_that_is_gone_is_held_no_more() {
+        let is_gone: fn(&mut Waited) = |waited| waited.record(Instant::now(), Held::Waiting, 0);
+        let all: [fn(&mut Waited); 2] = [Waited::release, is_gone];
+        for release in all {
+            let mut waited = Waited::default();
+            note(&mut waited, 1, 0);
+            release(&mut waited);
+            note(&mut waited, 1, 0);
+            let now = Instant::now();
+            waited.record(now, Held::Empty, 1);
+            assert_eq!(waited.at(now + Duration::from_secs(1)).flow_control_ns, Some(0));
+        }
+    }
+
+    #[test]
+    fn with_several_streams_flow_control_is_unknown() {
+        let mut waited = Waited::default();
+        let now = Instant::now();
+        note(&mut waited, 1, 0);
+        waited.record(now, Held::Empty, 2);
+        let waits = waited.at(now + Duration::from_nanos(5));
+        assert_eq!((waits.flow_control_ns, waits.application_ns), (None, 5));
     }
 }
