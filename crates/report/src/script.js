@@ -96,10 +96,16 @@
     };
   }
 
-  // A page of a store follows it.
+  // A page of a store follows the store, and the page of a run that is measured follows the run. Their versions come
+  // as STORE+RUN. STORE is empty while it is not known.
   const live = document.querySelector("[data-live]");
   if (live) {
     const events = new EventSource(live.dataset.live);
-    events.onmessage = (event) => { if (event.data !== live.dataset.version) location.reload(); };
+    const version = live.dataset.version;
+    events.onmessage = (event) => {
+      const cut = event.data.lastIndexOf("+");
+      const now = version.startsWith("+") ? event.data.slice(cut) : event.data.slice(0, cut);
+      if (now && now !== version) location.reload();
+    };
   }
 })();

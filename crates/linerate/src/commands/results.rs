@@ -93,8 +93,13 @@ fn print_list(path: &Path, args: &ListArgs) -> Result<(), Failure> {
     })
 }
 
-/// What each done sample of each iteration comes to in its primary metric.
-pub(super) type Values = Vec<Vec<Option<f64>>>;
+/// What the iterations of a run come to in their primary metrics.
+pub(super) struct Values {
+    /// Of each iteration the values of its samples. A sample that was not measured has none.
+    samples: Vec<Vec<Option<f64>>>,
+    /// Of each iteration the unit of its values; empty where none was measured.
+    units: Vec<String>,
+}
 
 /// The values of all samples of a run.
 pub(super) fn values_of(store: &Store, details: &RunDetails) -> Result<Values, StoreError> {
@@ -106,7 +111,10 @@ pub(super) fn values_of(store: &Store, details: &RunDetails) -> Result<Values, S
         });
         values.collect()
     };
-    Ok(details.iterations.iter().map(of_iteration).collect())
+    Ok(Values {
+        samples: details.iterations.iter().map(of_iteration).collect(),
+        units: details.iterations.iter().map(|one| measured.unit(one).to_owned()).collect(),
+    })
 }
 
 /// The primary metrics of a run in all its periods. Each metric is looked up once.
@@ -136,6 +144,12 @@ impl<'a> Measured<'a> {
         Ok(Self { metrics })
     }
 
+    /// The unit of an iteration's primary metric; empty where nothing was measured.
+    fn unit(&self, iteration: &IterationRow) -> &str {
+        let periods = self.metrics.get(iteration.primary_metric.as_str());
+        periods.map(|periods| periods.unit.as_str()).unwrap_or_default()
+    }
+
     /// The windows of a sample in the primary metric of its iteration, and their unit; `None` where it was not measured.
     pub(super) fn windows(
         &self,
@@ -159,7 +173,7 @@ fn print_run(store: &Store, args: &ShowArgs) -> Result<(), Failure> {
     if args.json {
         return print(&format!("{}\n", render_json(&run_json(store, &details, &values)?)));
     }
-    print(&render_details(&details, &values))?;
+    print(&render_details(&details, &values.samples))?;
     if details.row.cells == 1 {
         store.each_document(details.row.id, |document| {
             let run: Option<Run> = serde_json::from_str(&document.body).ok();
@@ -178,7 +192,8 @@ pub(super) fn run_json(
     details: &RunDetails,
     values: &Values,
 ) -> Result<serde_json::Value, StoreError> {
-    let iterations = details.iterations.iter().zip(values).map(|(iteration, values)| {
+    let all = details.iterations.iter().zip(&values.samples).zip(&values.units);
+    let iterations = all.map(|((iteration, values), unit)| {
         let samples = iteration.samples.iter().zip(values).map(|(sample, value)| {
             json!({
                 "num": sample.num,
@@ -205,6 +220,7 @@ pub(super) fn run_json(
             "status": iteration.status,
             "params": params.collect::<Vec<_>>(),
             "primary_metric": iteration.primary_metric,
+            "unit": unit,
             "mean": Mean::of(&known),
             "samples": samples.collect::<Vec<_>>(),
         })

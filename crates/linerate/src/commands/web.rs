@@ -102,7 +102,9 @@ impl Site for StoreSite {
     fn version(&mut self) -> String {
         // What can't be read now is told by its page.
         let _unread = self.follower.as_mut().map(Follower::look);
-        self.runs().map(|(_, version)| version).unwrap_or_default()
+        // Of a store that can't be read the version is not known.
+        let store = self.runs().map(|(_, version)| version).unwrap_or_default();
+        store + &self.followed_version()
     }
 }
 
@@ -111,20 +113,22 @@ impl StoreSite {
         Store::open_to_read(&self.path)
     }
 
-    /// The runs, and what changes with them.
+    /// The runs, and the version of the store, which changes with them. It is never empty, and begins with a digit.
     fn runs(&self) -> Result<(Vec<RunRow>, String), StoreError> {
         if !self.path.exists() {
-            return Ok((Vec::new(), version_of(&[], 0) + &self.followed_version()));
+            return Ok((Vec::new(), version_of(&[], 0)));
         }
         let store = self.open()?;
         let runs = store.runs()?;
-        let version = version_of(&runs, store.ended_cells()?) + &self.followed_version();
+        let version = version_of(&runs, store.ended_cells()?);
         Ok((runs, version))
     }
 
-    /// What changes with the run that is followed.
+    /// The version of the run that is followed. Of the version of the site it is what begins at the last `+`. A page
+    /// has either the version of the store or this one, and its script compares that part alone.
     fn followed_version(&self) -> String {
-        self.follower.as_ref().map(|one| format!("+{}", one.lines())).unwrap_or_default()
+        let lines = self.follower.as_ref().map(|one| one.lines().to_string());
+        format!("+{}", lines.unwrap_or_default())
     }
 
     /// The run that is followed.
@@ -148,8 +152,8 @@ impl StoreSite {
             }
             Followed::Failed(why) => (page_saying("The run failed", why), None),
         };
-        let (_, version) = self.runs()?;
-        let page = Page { live: Some((EVENTS.to_owned(), version)), ..page };
+        let live = Some((EVENTS.to_owned(), self.followed_version()));
+        let page = Page { live, ..page };
         let source = text.as_deref().map(|text| Source { name: "run.json", text });
         Ok(page.render(source, &self.links()))
     }

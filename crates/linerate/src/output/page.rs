@@ -220,6 +220,9 @@ struct KeptIteration {
     status: String,
     params: Vec<KeptParam>,
     primary_metric: String,
+    /// Absent in documents of earlier versions; there the course has it.
+    #[serde(default)]
+    unit: String,
     samples: Vec<KeptSample>,
     /// Absent in what `linerate results show --json` prints.
     #[serde(default)]
@@ -281,6 +284,7 @@ pub(crate) fn matrix_page(matrix: &MatrixDocument) -> MatrixPage {
 
 fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
     let course = &iteration.course;
+    let unit = if iteration.unit.is_empty() { &course.unit } else { &iteration.unit };
     let known: Vec<f64> = iteration.samples.iter().filter_map(|sample| sample.value).collect();
     let count = |status: &str| iteration.samples.iter().filter(|one| one.status == status).count();
     let (done, failed, all) = (count("done"), count("failed"), iteration.samples.len());
@@ -299,13 +303,13 @@ fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
         let of_name = iteration.params.iter().filter(|param| param.arg == *name);
         of_name.map(|param| param.value.as_str()).collect::<Vec<_>>().join(", ")
     };
-    let mean = Mean::of(&known).map(|mean| format!("{} {}", render_mean(&mean), course.unit));
+    let mean = Mean::of(&known).map(|mean| format!("{} {}", render_mean(&mean), unit));
     MatrixRow {
         parameters: parameters.iter().map(value_of).collect(),
         metric: iteration.primary_metric.clone(),
         value: median(&known),
         value_text: mean.unwrap_or_else(|| "-".to_owned()),
-        more_is_better: match course.unit.as_str() {
+        more_is_better: match unit.as_str() {
             "ns" | "us" | "ms" | "s" => Some(false),
             unit if unit.ends_with("/s") => Some(true),
             _ => None,

@@ -105,6 +105,7 @@ fn the_program_reads_its_own_pages_and_repeats() {
     fs::write(at("shown.json"), shown).unwrap();
     let shown = succeed(home.path(), &format!("report {}", at("shown.json"))).stdout;
     assert!(shown.contains("nightly") && !shown.contains("class=\"spark\""), "{shown}");
+    assert!(shown.contains("Gbit/s"), "{shown}");
 
     let words = format!("stream 127.255.255.254 --port 9 --repeat 2 --json --output {repeats}");
     assert_eq!(run_in(home.path(), &words).exit_code, 3);

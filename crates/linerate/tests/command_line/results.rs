@@ -95,6 +95,7 @@ fn a_matrix_is_shown_drawn_and_exported() {
     let show = succeed(home.path(), "results --store s.db show last --json").stdout;
     let show: serde_json::Value = serde_json::from_str(&show).unwrap();
     assert_eq!(show["iterations"][0]["samples"][0]["value"], 4.5);
+    assert_eq!(show["iterations"][0]["unit"], "Gbit/s");
     assert_eq!(show["tags"]["mtu"], "1500");
     assert_eq!(names(home.path(), "--store s.db --tag mtu=1500"), ["0a1b2c3d"]);
     assert!(names(home.path(), "--store s.db --tag mtu=9000").is_empty());

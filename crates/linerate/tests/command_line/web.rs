@@ -125,8 +125,18 @@ fn a_run_that_is_being_measured_is_followed() {
     let mut events = BufReader::new(ask(&address, "GET /events", &address));
     let before = next_event(&mut events);
     std::fs::write(&path, &text).unwrap();
-    assert_ne!(next_event(&mut events), before);
+    let after = next_event(&mut events);
+    // Of the two parts of a version only that of the run has changed: the pages of the store stay.
+    let parts = |version: &str| {
+        let (store, run) = version.rsplit_once('+').unwrap();
+        (store.to_owned(), run.to_owned())
+    };
+    assert_eq!(parts(&after).0, parts(&before).0);
+    assert_eq!((parts(&before).1.as_str(), parts(&after).1.as_str()), ("0", "1"));
+    let list = get(&address, "/");
+    assert!(list.contains(&format!("data-version=\"{}\"", parts(&before).0)), "{list}");
     let page = get(&address, "/live");
+    assert!(page.contains("data-version=\"+"), "{page}");
     assert!(page.contains("<b>measuring</b> 0 samples") && page.contains("data-live="), "{page}");
     let sample = Sample { to_ns: 1_000_000_000, ..Sample::nothing(Role::Server) };
     let received = Some(Traffic { bytes: 1_000_000, calls: None });
@@ -156,8 +166,12 @@ fn a_port_that_is_taken_and_a_store_that_is_none_are_told() {
     assert!(ended.stderr.contains("--port"), "{}", ended.stderr);
     std::fs::write(home.path().join("text"), "no store, but a text of some length".repeat(9))
         .unwrap();
-    let (mut server, address) = start(home.path(), "web --port 0 --store text");
+    let (mut server, address) = start(home.path(), "web --port 0 --store text --follow x");
     assert!(get(&address, "/").starts_with("HTTP/1.1 503 "));
+    // The run that is followed needs no store.
+    assert!(get(&address, "/live").contains("No run has begun"));
+    let mut events = BufReader::new(ask(&address, "GET /events", &address));
+    assert_eq!(next_event(&mut events), "+0");
     kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(0));
 }

@@ -303,17 +303,23 @@ impl Failure {
     }
 }
 
-/// What an answer other than success means. Who lacks a verb is told what they "cannot" do; whatever else is
-/// forbidden was refused by admission.
+/// What an answer other than success means. A webhook that refuses an object has "denied the request". Of a missing
+/// verb the API server says `User "NAME" cannot VERB`. Whatever else is forbidden was refused by admission.
 pub(super) fn trouble_of(status: u16, said: &str) -> Trouble {
     match status {
         401 => Trouble::Unauthorized,
-        403 if said.contains(" is forbidden: ") && !said.contains(" cannot ") => {
-            Trouble::NotAdmitted
-        }
+        _ if said.contains(" denied the request") => Trouble::NotAdmitted,
+        403 if is_forbidden_by_admission(said) => Trouble::NotAdmitted,
         403 => Trouble::Forbidden,
         _ => Trouble::Refused,
     }
+}
+
+fn is_forbidden_by_admission(said: &str) -> bool {
+    let is_forbidden = said.contains(" is forbidden: ") || said.contains(": is forbidden");
+    let of_user = said.split_once("User \"").and_then(|(_, rest)| rest.split_once('"'));
+    let lacks_verb = of_user.is_some_and(|(_, rest)| rest.starts_with(" cannot "));
+    is_forbidden && !lacks_verb
 }
 
 /// The server's own sentence: the message of a `Status`, or what else it wrote.
