@@ -52,7 +52,7 @@ const WIDE: &[Exception] = &[
     ("engine", "Settings", 23, OPTIONS),
     ("engine", "ClientPlan", 17, OPTIONS),
     ("linerate", "ProxyArgs", 20, OPTIONS),
-    ("engine", "Connection", 20, STATE),
+    ("engine", "Connection", 21, STATE),
     ("engine", "ServerTest", 19, STATE),
     ("engine", "TestPlan", 18, OPTIONS),
     ("linerate", "Document", 18, FORMAT),

@@ -32,8 +32,9 @@ const MOSTLY: f64 = 0.5;
 /// then be a whole train: stalled readers lost 10 datagrams a drop at the least mean. How long the trains were isn't
 /// known, so that the drops are compared as they were counted.
 const TRAINS_DROPPED: f64 = 0.1;
-/// Standstills of the receiver, at least, against the time that flow control held up the sender.
-const STOOD_STILL: f64 = 1.0;
+/// Standstills of the receiver, at least, against the time that flow control held up the sender. A standstill is told
+/// shorter than it was, and flow control holds until the first packet after it.
+const STOOD_STILL: f64 = 0.6;
 /// The share of a window in flight.
 const IN_FLIGHT: f64 = 0.5;
 /// Datagrams lost or dropped: what counts, and what random loss seldom exceeds.
