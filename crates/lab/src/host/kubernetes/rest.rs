@@ -305,7 +305,7 @@ impl Failure {
 
 /// What an answer other than success means. A webhook that refuses an object has "denied the request". Of a missing
 /// verb the API server says `User "NAME" cannot VERB`. Whatever else is forbidden was refused by admission.
-pub(super) fn trouble_of(status: u16, said: &str) -> Trouble {
+fn trouble_of(status: u16, said: &str) -> Trouble {
     match status {
         401 => Trouble::Unauthorized,
         _ if said.contains(" denied the request") => Trouble::NotAdmitted,
@@ -344,4 +344,36 @@ fn read_answer(mut answer: Response<Body>) -> Result<Value, Failure> {
         may_pass: false,
         pause: Duration::ZERO,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_verb_is_told_from_refusals_of_admission() {
+        let webhook = "admission webhook \"policy.example.org\" denied the request";
+        for (status, said, trouble) in [
+            (403, format!("{webhook}: User \"u\" cannot use this image"), Trouble::NotAdmitted),
+            (403, format!("{webhook} without explanation"), Trouble::NotAdmitted),
+            (400, format!("{webhook}: no limits are set"), Trouble::NotAdmitted),
+            (
+                403,
+                "pods \"p\" is forbidden: violates PodSecurity \"restricted:latest\": such pods cannot run".into(),
+                Trouble::NotAdmitted,
+            ),
+            (403, "hostNetwork: is forbidden by the policy of this namespace".into(), Trouble::NotAdmitted),
+            (
+                403,
+                "jobs.batch is forbidden: User \"u\" cannot create resource \"jobs\" in API group \"batch\"".into(),
+                Trouble::Forbidden,
+            ),
+            (403, "forbidden: User \"u\" cannot get path \"/version\"".into(), Trouble::Forbidden),
+            (403, "no".into(), Trouble::Forbidden),
+            (401, "Unauthorized".into(), Trouble::Unauthorized),
+            (409, "jobs.batch \"j\" already exists".into(), Trouble::Refused),
+        ] {
+            assert_eq!(trouble_of(status, &said), trouble, "{status} {said}");
+        }
+    }
 }

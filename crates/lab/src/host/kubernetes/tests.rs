@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::rest::trouble_of;
 use super::stand_in::{Container, Fate, Fault, StandIn};
 use super::stand_in_tls::Tls;
 use super::*;
@@ -284,33 +283,6 @@ fn a_verb_that_is_missing_is_named() {
     let error = lost(&server);
     assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::Forbidden));
     assert_eq!(error.said, sentence);
-}
-
-#[test]
-fn a_missing_verb_is_told_from_refusals_of_admission() {
-    let webhook = "admission webhook \"policy.example.org\" denied the request";
-    for (status, said, trouble) in [
-        (403, format!("{webhook}: User \"u\" cannot use this image"), Trouble::NotAdmitted),
-        (403, format!("{webhook} without explanation"), Trouble::NotAdmitted),
-        (400, format!("{webhook}: no limits are set"), Trouble::NotAdmitted),
-        (
-            403,
-            "pods \"p\" is forbidden: violates PodSecurity \"restricted:latest\": such pods cannot run".into(),
-            Trouble::NotAdmitted,
-        ),
-        (403, "hostNetwork: is forbidden by the policy of this namespace".into(), Trouble::NotAdmitted),
-        (
-            403,
-            "jobs.batch is forbidden: User \"u\" cannot create resource \"jobs\" in API group \"batch\"".into(),
-            Trouble::Forbidden,
-        ),
-        (403, "forbidden: User \"u\" cannot get path \"/version\"".into(), Trouble::Forbidden),
-        (403, "no".into(), Trouble::Forbidden),
-        (401, "Unauthorized".into(), Trouble::Unauthorized),
-        (409, "jobs.batch \"j\" already exists".into(), Trouble::Refused),
-    ] {
-        assert_eq!(trouble_of(status, &said), trouble, "{status} {said}");
-    }
 }
 
 #[test]
