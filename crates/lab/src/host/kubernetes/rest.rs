@@ -305,7 +305,7 @@ impl Failure {
 
 /// What an answer other than success means. A webhook that refuses an object has "denied the request". Of a missing
 /// verb the API server says `User "NAME" cannot VERB`. Whatever else is forbidden was refused by admission.
-fn trouble_of(status: u16, said: &str) -> Trouble {
+pub(super) fn trouble_of(status: u16, said: &str) -> Trouble {
     match status {
         401 => Trouble::Unauthorized,
         _ if said.contains(" denied the request") => Trouble::NotAdmitted,
