@@ -285,6 +285,10 @@ impl Load {
         let load_ns = now_ns.saturating_sub(opened_ns);
         let warming = self.phase.current() == Phase::WarmUp;
         let mut sample = None;
+        // First, so that the flows end when the time is up, not after all that the sample takes to be made.
+        if self.planned_end_ns().is_some_and(|ends_ns| now_ns >= ends_ns) {
+            self.stop();
+        }
         if warming && load_ns >= self.workload.omit_ns {
             // First, so that the flows begin to count when the sample is cut, not after all that
             // it reads.
@@ -294,9 +298,6 @@ impl Load {
         } else if self.meter.is_due(now_ns) && !self.all_ended() {
             // Where all have ended, what is left of the interval is the last sample's.
             sample = self.meter.take_sample(now_ns, &self.flows, &self.shards);
-        }
-        if self.planned_end_ns().is_some_and(|ends_ns| now_ns >= ends_ns) {
-            self.stop();
         }
         self.end_if_failed();
         self.look_for_disturbance(now_ns);
