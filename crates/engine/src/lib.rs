@@ -49,7 +49,7 @@ mod waiting;
 pub use client::{LaterStart, Lease, random_run_id, run, run_when_told};
 pub use control::{check_identity, make_identity};
 pub use load::client_threads;
-pub use server::{ServeOptions, Server};
+pub use server::{ServeOptions, Server, ServerGauge, ServerStatus};
 
 pub use linerate_system::affinity::pin_to;
 pub use linerate_system::error;

@@ -13,12 +13,14 @@ mod control;
 mod lifetime;
 mod listening;
 mod requests;
+mod status;
 mod test;
 mod turns;
 mod udp;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use linerate_measure::plan::LocalAddress;
 use socket2::Socket;
@@ -31,6 +33,8 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::socket::{HandedSockets, bind_datagram, listen, or_over_v4, plain};
 use acceptor::NativeAcceptor;
+
+pub use status::{ServerGauge, ServerStatus};
 
 /// What a server is told.
 #[derive(Clone)]
@@ -61,6 +65,8 @@ pub struct ServeOptions {
     pub shared_key: Option<SharedKey>,
     /// The server's own key.
     pub identity: Identity,
+    /// Where the server tells once a second what it does; absent: nobody reads it.
+    pub gauge: Option<Arc<ServerGauge>>,
 }
 
 impl ServeOptions {
@@ -80,6 +86,7 @@ impl ServeOptions {
             idle_timeout_ns: None,
             shared_key: None,
             identity,
+            gauge: None,
         }
     }
 }

@@ -182,11 +182,13 @@ impl NativeAcceptor {
             && let Some(mut test) = control.test.take()
         {
             self.tests.remove(&test.token);
+            let figures = test.figures(monotonic_ns());
+            self.teller.handle_end(figures);
             self.sink.offer(Event::TestEnded {
                 run_id: test.run_id.clone(),
                 utc_ns: utc_ns(),
                 how: test.failure().unwrap_or(how).to_owned(),
-                figures: test.figures(monotonic_ns()),
+                figures,
             });
             self.lifetime.note_end(number, test.workload());
             self.leave_or_take_listener();

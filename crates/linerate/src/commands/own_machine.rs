@@ -134,5 +134,6 @@ fn loopback_options() -> Result<ServeOptions, Failure> {
         busy_poll: false,
         shared_key: None,
         identity: linerate_engine::make_identity()?,
+        gauge: None,
     })
 }
