@@ -19,7 +19,6 @@ use super::arrival::{Arrival, Identified};
 use super::control::{Control, Standing};
 use super::lifetime::Lifetime;
 use super::listening::Listener;
-use super::status::Teller;
 use super::test::Test;
 use super::udp::{Hello, UdpPort};
 use crate::acceptor::{Accepted, Origin, Pending, Turns, accept};
@@ -77,7 +76,6 @@ pub(super) struct NativeAcceptor {
     pub(super) tests: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     pub(super) lifetime: Lifetime,
-    pub(super) teller: Teller,
     pub(super) sink: Sink,
 }
 
@@ -125,7 +123,6 @@ impl NativeAcceptor {
             tests: HashMap::new(),
             admission: Admission::new(limits),
             lifetime: Lifetime::new(&options),
-            teller: Teller::new(options.gauge.clone()),
             sink,
             options,
         })
@@ -346,16 +343,16 @@ impl NativeAcceptor {
 
     /// Tells what the server does, where somebody reads it.
     fn tell_status(&mut self, now_ns: u64) {
-        let Some(mut status) = self.teller.begin(now_ns) else { return };
+        let Some(mut status) = self.lifetime.teller.begin(now_ns) else { return };
         status.waiting = self.admission.waiting().count() as u64;
         for number in self.tests.values() {
             if let Some(Incoming::Control(control)) = self.clients.kept_mut(*number)
                 && let Some(test) = &mut control.test
             {
-                status.add_test(test.age_ns(now_ns), test.figures(now_ns));
+                status.add_test(test.figures(now_ns));
             }
         }
-        self.teller.tell(&status);
+        self.lifetime.teller.tell(&status);
     }
 
     /// Whether a client that has agreed on TLS is about to lose its place. Handshakes of others wait for their turns

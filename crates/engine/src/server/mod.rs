@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::socket::{HandedSockets, bind_datagram, listen, or_over_v4, plain};
 use acceptor::NativeAcceptor;
+use status::Teller;
 
 pub use status::{ServerGauge, ServerStatus};
 
@@ -65,8 +66,6 @@ pub struct ServeOptions {
     pub shared_key: Option<SharedKey>,
     /// The server's own key.
     pub identity: Identity,
-    /// Where the server tells once a second what it does; absent: nobody reads it.
-    pub gauge: Option<Arc<ServerGauge>>,
 }
 
 impl ServeOptions {
@@ -86,7 +85,6 @@ impl ServeOptions {
             idle_timeout_ns: None,
             shared_key: None,
             identity,
-            gauge: None,
         }
     }
 }
@@ -120,6 +118,11 @@ impl Server {
     /// The fingerprint of its key: SHA-256 of its certificate, in hexadecimal.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
+    }
+
+    /// Has it tell once a second what it does.
+    pub fn tell_status(&mut self, gauge: Arc<ServerGauge>) {
+        self.acceptor.lifetime.teller = Teller::new(Some(gauge));
     }
 
     /// Serves until `cancel` is requested, or its options say that it has served enough.

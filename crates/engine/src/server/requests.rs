@@ -183,14 +183,13 @@ impl NativeAcceptor {
         {
             self.tests.remove(&test.token);
             let figures = test.figures(monotonic_ns());
-            self.teller.handle_end(figures);
             self.sink.offer(Event::TestEnded {
                 run_id: test.run_id.clone(),
                 utc_ns: utc_ns(),
                 how: test.failure().unwrap_or(how).to_owned(),
                 figures,
             });
-            self.lifetime.note_end(number, test.workload());
+            self.lifetime.note_end(number, test.workload(), figures);
             self.leave_or_take_listener();
         }
     }

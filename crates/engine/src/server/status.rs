@@ -22,7 +22,7 @@ pub struct ServerStatus {
     pub tests: u64,
     /// Clients that wait to measure alone.
     pub waiting: u64,
-    /// How long the oldest of the tests has been there.
+    /// How long the longest load of the tests has gone on.
     pub oldest_age_ns: u64,
     /// Bytes of payload that have arrived in all tests since the server began.
     pub received_bytes: u64,
@@ -31,9 +31,10 @@ pub struct ServerStatus {
 }
 
 impl ServerStatus {
-    /// A test that has been there for so long, and what it has carried.
-    pub(super) fn add_test(&mut self, age_ns: u64, figures: Option<TestFigures>) {
+    /// A test, and what it has carried; `None`: its load has not begun.
+    pub(super) fn add_test(&mut self, figures: Option<TestFigures>) {
         self.tests += 1;
+        let age_ns = figures.map_or(0, |figures| figures.elapsed_ns);
         self.oldest_age_ns = self.oldest_age_ns.max(age_ns);
         self.add_figures(figures);
     }
@@ -120,7 +121,8 @@ mod tests {
     use super::*;
 
     fn figures(received_bytes: u64, sent_bytes: u64) -> Option<TestFigures> {
-        Some(TestFigures { received_bytes, sent_bytes, ..TestFigures::default() })
+        let elapsed_ns = 3 * SECOND_NS;
+        Some(TestFigures { elapsed_ns, received_bytes, sent_bytes, transactions: 0 })
     }
 
     #[test]
@@ -132,8 +134,8 @@ mod tests {
         teller.handle_end(None);
         let mut status = teller.begin(5 * SECOND_NS).unwrap();
         status.waiting = 2;
-        status.add_test(SECOND_NS, figures(1_000, 0));
-        status.add_test(3 * SECOND_NS, None);
+        status.add_test(figures(1_000, 0));
+        status.add_test(None);
         teller.tell(&status);
         let told = ServerStatus {
             at_ns: 5 * SECOND_NS,

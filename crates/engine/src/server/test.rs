@@ -54,7 +54,6 @@ pub(super) struct Test {
     /// When the server ends the load itself (monotonic), as it allows no longer one.
     cut_at_ns: Option<u64>,
     finishing: bool,
-    began_ns: u64,
     expires_ns: u64,
 }
 
@@ -82,18 +81,12 @@ impl Test {
             opens_at_ns: None,
             cut_at_ns: None,
             finishing: false,
-            began_ns: now_ns,
             expires_ns: now_ns + SETUP_NS,
         }
     }
 
     pub(super) fn workload(&self) -> &Workload {
         &self.workload
-    }
-
-    /// How long it has been there.
-    pub(super) fn age_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.began_ns)
     }
 
     /// Whether its load takes connections that come and go.

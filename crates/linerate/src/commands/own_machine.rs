@@ -134,6 +134,5 @@ fn loopback_options() -> Result<ServeOptions, Failure> {
         busy_poll: false,
         shared_key: None,
         identity: linerate_engine::make_identity()?,
-        gauge: None,
     })
 }

@@ -28,8 +28,10 @@ pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let line = if args.quiet { None } else { ServerLine::of_terminal() };
     let gauge = line.as_ref().map(|_| Arc::<ServerGauge>::default());
-    let options = ServeOptions { handed, gauge: gauge.clone(), ..options_of(args, cancel)? };
-    let server = Server::bind(options, sink)?;
+    let mut server = Server::bind(ServeOptions { handed, ..options_of(args, cancel)? }, sink)?;
+    if let Some(gauge) = &gauge {
+        server.tell_status(Arc::clone(gauge));
+    }
     let listening = Event::Listening {
         address: server.address(),
         fingerprint: server.fingerprint().to_owned(),
@@ -95,7 +97,6 @@ fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure
         busy_poll: args.busy_poll,
         shared_key,
         identity: kept.identity,
-        gauge: None,
     })
 }
 
