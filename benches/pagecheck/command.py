@@ -49,6 +49,25 @@ def parse():
     return parser.parse_args()
 
 
+# Every host against every other. All are this machine.
+MESH = """
+title = "mesh"
+{hosts}
+[topology]
+kind = "mesh"
+port = {port}
+mesh = [{names}]
+[schedule]
+samples = 1
+[[cells]]
+workload = "stream"
+protocol = ["tcp", "udp"]
+rate = "20M"
+time = "500ms"
+interval = "100ms"
+"""
+HOSTS = ("amsterdam", "berlin", "copenhagen", "dublin")
+
 # Pages of runs and what each must have.
 PAGES = {
     "stream": ("panels", "stack", "units", "document"),
@@ -58,6 +77,7 @@ PAGES = {
     "rr": ("panels", "document"),
     "comparison": ("document",),
     "matrix": ("document",),
+    "mesh": ("document", "grid"),
 }
 
 
@@ -114,6 +134,11 @@ class Workshop:
         (self.home / "plan.toml").write_text(PLAN.format(port=free_port()))
         self.run("matrix", "plan.toml", "--quiet", "--json")
         self.run("report", "last", "--output", "matrix.html")
+        hosts = "\n".join(f'[hosts.{name}]\ntransport = "local"\ndata_address = "127.0.0.1"' for name in HOSTS)
+        names = ", ".join(f'"{name}"' for name in HOSTS)
+        (self.home / "mesh.toml").write_text(MESH.format(hosts=hosts, names=names, port=free_port()))
+        self.run("matrix", "mesh.toml", "--quiet", "--json")
+        self.run("report", "last", "--output", "mesh.html")
 
 
 def free_port():
@@ -135,12 +160,17 @@ def check_served(shop, tab, pictures):
     site = line.split()[0].rstrip("/")
     keeps = told("web list", check_page(tab, "web-list", f"{site}/", pictures, (site,)))
     links = tab.evaluate("[...document.querySelectorAll('main a')].map((link) => link.getAttribute('href'))")
-    matrix, compare = links[0], [link for link in links if link.startswith("/compare")]
+    matrix, compare = [link for link in links if link.startswith("/run/")][1], [link for link in links if link.startswith("/compare")]
     keeps &= told("web matrix", check_page(tab, "web-matrix", site + matrix, pictures, (site,), PAGES["matrix"]))
     faults = ["the list has no link to one"]
     if compare:
         faults = check_page(tab, "web-comparison", site + compare[0], pictures, (site,), PAGES["comparison"])
     keeps &= told("web comparison", faults)
+    mesh = check_page(tab, "web-mesh", site + links[0], pictures, (site,), PAGES["mesh"])
+    tab.open(site + links[0])
+    pair = tab.evaluate("document.querySelector('.hosts a').getAttribute('href')")
+    keeps &= told("web mesh", mesh)
+    keeps &= told("web pair", check_page(tab, "web-pair", site + pair, pictures, (site,), PAGES["stream"][:1]))
     tab.open(f"{site}/")
     count = tab.evaluate("document.querySelectorAll('tbody tr').length")
     shop.run("stream", "127.0.0.1", "--port", str(shop.port), "--time", "100ms", "--store=kept.db")

@@ -51,7 +51,7 @@ pub(crate) use ndjson::render_error as render_error_record;
 #[cfg(test)]
 pub(crate) use page::run_of_nothing;
 pub(crate) use page::{
-    Course, Document, MatrixDocument, file_name, listed_run, matrix_page, ongoing_page,
+    Course, Document, KeptPair, MatrixDocument, file_name, listed_run, matrix_page, ongoing_page,
     page_saying, render_page,
 };
 pub(crate) use proxy::{
