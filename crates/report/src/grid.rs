@@ -161,13 +161,10 @@ fn render_grid(matrix: &MatrixPage, row: &MatrixRow, number: usize, grid: &Grid<
 
 /// A number with three significant digits.
 fn short(value: f64) -> String {
-    let decimals = match value.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        0.1.. => 3,
-        _ => 4,
-    };
+    /// A number that is smaller still has fewer.
+    const MOST_DECIMALS: f64 = 6.0;
+    let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    let decimals = (2.0 - magnitude).clamp(0.0, MOST_DECIMALS) as usize;
     format!("{value:.decimals$}")
 }
 
@@ -253,7 +250,8 @@ mod tests {
         let mesh = |count: usize| {
             let pairs = (0..count * count).map(|at| (at / count, at % count));
             let pairs = pairs.filter(|(client, server)| client != server);
-            let pairs = pairs.map(|(client, server)| (&names[client][..], &names[server][..], 1.0));
+            let pairs =
+                pairs.map(|(client, server)| (names[client].as_str(), names[server].as_str(), 1.0));
             row(&pairs.collect::<Vec<_>>())
         };
         let whole = page(vec![mesh(MOST_HOSTS), mesh(20)], Some("/run/0123456789"));
@@ -266,9 +264,14 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits() {
-        for (value, text) in
-            [(941.2, "941"), (94.12, "94.1"), (9.412, "9.41"), (0.9412, "0.941"), (0.05, "0.0500")]
-        {
+        for (value, text) in [
+            (941.2, "941"),
+            (94.12, "94.1"),
+            (9.412, "9.41"),
+            (0.9412, "0.941"),
+            (0.002, "0.00200"),
+            (0.0, "0.00"),
+        ] {
             assert_eq!(short(value), text);
         }
     }

@@ -340,11 +340,13 @@ pub(super) fn of_pair(
 
 /// Which end wrote a document of a run.
 fn written_by(text: &str) -> Option<Role> {
+    /// Documents of clients may be without it.
     #[derive(Deserialize)]
     struct Written {
-        written_by: Role,
+        written_by: Option<Role>,
     }
-    serde_json::from_str::<Written>(text).ok().map(|written| written.written_by)
+    let written = serde_json::from_str::<Written>(text).ok()?;
+    Some(written.written_by.unwrap_or(Role::Client))
 }
 
 /// A value as exact as a small picture shows it, so that its text is short.

@@ -18,6 +18,9 @@ pub struct Periods {
     pub windows: BTreeMap<String, Vec<Window>>,
 }
 
+/// Windows by the names of periods and the values of a label.
+type Apart = BTreeMap<(String, String), Vec<Window>>;
+
 impl Store {
     /// What a metric was in each period of a run, so many windows each: what [`Store::query`] answers for them one by
     /// one. The series are looked up once.
@@ -60,7 +63,7 @@ impl Store {
         (source, metric): (&str, &str),
         resolution: u32,
         label: Option<&str>,
-    ) -> Result<(String, BTreeMap<(String, String), Vec<Window>>), StoreError> {
+    ) -> Result<(String, Apart), StoreError> {
         let query = SeriesQuery::new(run, source, metric);
         let (kind, selected) = self.select(&query, None)?;
         let spans = self.periods(run)?;
@@ -79,7 +82,7 @@ impl Store {
                 None => of_run.push(series),
             }
         }
-        let mut answered = BTreeMap::new();
+        let mut answered = Apart::new();
         for (id, uuid, span) in spans {
             let own = of_period.get(&id).map(Vec::as_slice).unwrap_or_default();
             if own.is_empty() && of_run.is_empty() {
