@@ -1,9 +1,12 @@
 """Asking linerate and the original's query tools, and comparing what they answer."""
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.request
 
@@ -40,7 +43,8 @@ class Judge:
         self.directory = directory
         self.address = search.address
         server = ["node", "server.js", "--host", search.address, "--ver", "v10dev"]
-        self.process = subprocess.Popen(server, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(server, cwd=directory, start_new_session=True, **quiet)
         for _ in range(240):
             try:
                 urllib.request.urlopen(f"{JUDGE}/health", timeout=5)
@@ -51,18 +55,26 @@ class Judge:
         raise SystemExit("the original's query server did not start")
 
     def run(self, tool, *words):
-        return subprocess.run(["node", tool, *words], cwd=self.directory, capture_output=True, text=True, check=False)
+        """Whether a tool succeeds, and what it prints."""
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+            # It leaves a helper behind, which would keep a pipe open.
+            tool = subprocess.Popen(
+                ["node", tool, *words], cwd=self.directory, stdout=printed, stderr=printed, start_new_session=True
+            )
+            exit_code = tool.wait()
+            end_group(tool.pid)
+            printed.seek(0)
+            return exit_code == 0, printed.read()
 
     def ask(self, tool, *words):
-        done = self.run(tool, *words)
-        if done.returncode:
-            raise SystemExit(f"{tool} {' '.join(words)}: {done.stdout}{done.stderr}")
-        return done.stdout
+        succeeds, told = self.run(tool, *words)
+        if not succeeds:
+            raise SystemExit(f"{tool} {' '.join(words)}: {told}")
+        return told
 
     def metric(self, words):
         """Whether it answers, and what it prints."""
-        done = self.run("get-metric-data.js", "--server-url", f"{JUDGE}/api/v1/metric-data", *words)
-        return done.returncode == 0, done.stdout
+        return self.run("get-metric-data.js", "--server-url", f"{JUDGE}/api/v1/metric-data", *words)
 
     def result(self, run):
         return self.ask("get-result-summary.js", "--server-url", JUDGE, "--run", run)
@@ -74,6 +86,13 @@ class Judge:
     def close(self):
         self.process.terminate()
         self.process.wait(30)
+        end_group(self.process.pid)
+
+
+def end_group(group):
+    """Ends what is left of a group of processes."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def values_of(text):

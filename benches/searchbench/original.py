@@ -187,12 +187,16 @@ def compare(program, place, search, judge, directory):
     own = program.ask("crucible", "get", "result", "--run", run, "--compat", "--opensearch", search.url)
     comparison.results("a run of the original", judge.result(run), own)
     periods, series = find(search, "period", run), find(search, "metric_desc", run)
-    silent = 0
-    for document in periods:
+    silent, tools = 0, [one["metric_desc"] for one in series if "period" not in one]
+    for document in sorted(periods, key=lambda one: (one["iteration"]["num"], one["sample"]["num"])):
+        if document["sample"]["num"] != 1:
+            continue
         period = document["period"]["period-uuid"]
-        # A tool's series belong to no period.
-        of_period = [one["metric_desc"] for one in series if one.get("period", document)["period"]["period-uuid"] == period]
-        for source, metric in sorted({(one["source"], one["type"]) for one in of_period}):
+        described = [one["metric_desc"] for one in series if one.get("period", {}).get("period-uuid") == period]
+        if document["iteration"]["num"] == 1:
+            # What tools collected belongs to no period.
+            described += tools
+        for source, metric in sorted({(one["source"], one["type"]) for one in described}):
             for way in WAYS + OWN_WAYS.get(source, []):
                 words = ["--period", period, "--source", source, "--type", metric, *way, "--output-format", "json"]
                 answers, told = judge.metric(words)

@@ -40,16 +40,14 @@ ROLES = {
 }
 
 
-class Access:
-    """A certificate for the server, and who may do what."""
+class Authority:
+    """An authority, `ca`, with a certificate for a server on loopback, and another authority."""
 
     def __init__(self, place):
-        self.place = os.path.join(place, "access")
+        self.place = os.path.join(place, "authority")
         os.makedirs(self.place)
         self.ca, self.other_ca = self.authority("ca"), self.authority("other")
         self.certificate("node")
-        self.context = ssl.create_default_context(cafile=self.ca)
-        self.headers = {"Authorization": "Basic " + base64.b64encode(f"{WRITER}:{PASSWORD}".encode()).decode()}
 
     def path(self, name):
         return os.path.join(self.place, name)
@@ -70,6 +68,15 @@ class Access:
         self.openssl(*make)
         sign = ["x509", "-req", "-in", "csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2"]
         self.openssl(*sign, "-extfile", "ext", "-out", f"{name}.pem")
+
+
+class Access(Authority):
+    """A certificate for the server, and who may do what there."""
+
+    def __init__(self, place):
+        super().__init__(place)
+        self.context = ssl.create_default_context(cafile=self.ca)
+        self.headers = {"Authorization": "Basic " + base64.b64encode(f"{WRITER}:{PASSWORD}".encode()).decode()}
 
     def configure(self, config):
         """Writes the plugin's own documents to a server's folder of configuration; the words for its program."""
