@@ -5,7 +5,7 @@ import os
 from searchserver.secured import PASSWORD, STRANGER, WRITER, token_of
 
 from .answers import Comparison, values_of
-from .measured import PLAN
+from .measured import PLAN, write_plan
 
 # What the commands of linerate end with.
 FAILED, UNREACHABLE, REFUSED = 1, 3, 4
@@ -21,7 +21,7 @@ def write(place, name, text):
 def compare(program, place, search):
     """Whether the server is taken with the right certificate and credential alone, and what is said otherwise."""
     comparison = Comparison()
-    plan = write(place, "plan.toml", PLAN.replace("samples = 2", "samples = 1"))
+    plan = write_plan(place, PLAN.replace("samples = 2", "samples = 1"))
     basic = write(place, "basic", f"Basic {WRITER}:{PASSWORD}\n")
     bearer = write(place, "bearer", f"Bearer {token_of(WRITER)}\n")
     wrong = write(place, "wrong", f"Basic {WRITER}:another\n")

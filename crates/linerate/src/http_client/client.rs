@@ -146,8 +146,7 @@ impl Http {
         match tls {
             Some(Tls::InvalidCertificate(why)) => {
                 let uri = self.url.parse::<http::Uri>().unwrap_or_default();
-                let fault =
-                    certificate_fault(why, uri.host().unwrap_or_default(), &self.authority);
+                let fault = certificate_fault(why, uri.host().unwrap_or_default(), &self.authority);
                 SendError::Untrusted(format!("the certificate of {}: {fault}", self.url))
             }
             Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => {

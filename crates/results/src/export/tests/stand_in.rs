@@ -118,7 +118,9 @@ impl State {
             ("PUT", [_] | [_, "_mapping"]) if self.lacks_type_of(request.body) => {
                 // As Elasticsearch 7.17.9 answers.
                 let kind = self.lacking.as_deref().unwrap_or_default();
-                let reason = format!("Failed to parse mapping [_doc]: No handler for type [{kind}] declared on field");
+                let reason = format!(
+                    "Failed to parse mapping [_doc]: No handler for type [{kind}] declared on field"
+                );
                 answer(400, &json!({ "error": { "reason": reason } }).to_string())
             }
             ("PUT", [name]) if self.indices.contains_key(*name) => {
