@@ -37,7 +37,8 @@ def write_plan(place, text=PLAN):
 def versions(program, place, search):
     """Whether a run is answered alike from all versions of the Common Data Model, of which the newest answers."""
     store, comparison = ["--store", program.store], Comparison()
-    program.ask("matrix", write_plan(place, PLAN.replace("samples = 2", "samples = 1")), *store, "--quiet", codes=(0, 6))
+    plan = write_plan(place, PLAN.replace("samples = 2", "samples = 1"))
+    program.ask("matrix", plan, *store, "--quiet", codes=(0, 6))
     run = json.loads(program.ask("results", "show", "last", *store, "--json"))
     name, source, metric = run["run"]["run"], *METRICS[0]
     result = ["crucible", "get", "result", "--run", name, "--compat"]
@@ -107,7 +108,8 @@ def resume(program, place, search):
     counts = {kind: search.count_of(kind, name) for kind in kinds}
     comparison.require(counts["metric_data"], "the run has no points")
     for kind, count in kinds.items():
-        comparison.require(count in (None, counts[kind]), f"{counts[kind]} documents of the kind {kind} and not {count}")
+        found = counts[kind]
+        comparison.require(count in (None, found), f"{found} documents of the kind {kind} and not {count}")
     told = program.ask("results", "export", name, *store, "--opensearch", search.url)
     comparison.require(": 0 documents created" in told, f"the run was not whole: {told}")
     again = {kind: search.count_of(kind, name) for kind in kinds}

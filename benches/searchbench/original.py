@@ -144,7 +144,8 @@ class Original:
                     for cpu in range(2):
                         times = {"begin": begin + at * 1000, "end": begin + at * 1000 + 2999}
                         names = {"cpu": cpu, "irq": irq, "desc": desc}
-                        log("throughput", "procstat", "interrupts-sec", names, {**times, "value": chance.random() * 1e6})
+                        sample = {**times, "value": chance.random() * 1e6}
+                        log("throughput", "procstat", "interrupts-sec", names, sample)
 
         for tool, write in (("mpstat", mpstat), ("sar", sar), ("procstat", procstat)):
             place = os.path.join(base, f"run/tool-data/profiler/remotehosts-1-{tool}-1/{tool}")

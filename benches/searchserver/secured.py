@@ -33,7 +33,13 @@ ROLES = {
         "index_permissions": [
             {
                 "index_patterns": ["cdm*"],
-                "allowed_actions": ["create_index", "crud", "indices_monitor", "indices:admin/mapping*", "indices:admin/refresh*"],
+                "allowed_actions": [
+                    "create_index",
+                    "crud",
+                    "indices_monitor",
+                    "indices:admin/mapping*",
+                    "indices:admin/refresh*",
+                ],
             }
         ],
     }
