@@ -14,7 +14,7 @@ use super::start::Start;
 use super::verdict::{Skewed, doubts, judge_skew};
 use crate::agent::{StartTask, TaskEnd};
 use crate::barrier::{on_host, render_start, start_time};
-use crate::host::{ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId};
+use crate::host::{ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId, Way};
 use crate::hunting::Hunting;
 use crate::plan::{Pair, Point, Reached, Ready, TaskSpec, Work};
 
@@ -37,6 +37,8 @@ const LAST_LINES: usize = 3;
 pub(super) enum Stage {
     /// The servers to be ready.
     Serving,
+    /// The ways to the servers.
+    Reaching,
     /// The clients to be ready.
     Arming,
     /// The clients to end.
@@ -79,6 +81,8 @@ pub(super) struct Attempt {
     pub(super) programs: Vec<Program>,
     /// Where the server of each pair is reached; none for a pair that is left out.
     pub(super) reached: Vec<Option<Reached>>,
+    /// The ways to the servers of pairs, by their places in the plan.
+    ways: BTreeMap<usize, Way>,
     pub(super) start: Start,
     /// The search that the pairs make in lockstep.
     pub(super) hunting: Option<Hunting>,
@@ -100,6 +104,7 @@ impl Attempt {
             until_ns,
             programs: Vec::new(),
             reached: Vec::new(),
+            ways: BTreeMap::new(),
             start: Start::default(),
             hunting: None,
             untold: Vec::new(),
@@ -215,6 +220,10 @@ impl Attempt {
             _ => {}
         }
         self.advance(conductor);
+        self.tell(conductor)
+    }
+
+    fn tell(&mut self, conductor: &mut Conductor<'_>) -> Result<(), SinkError> {
         self.untold.drain(..).try_for_each(|event| conductor.sink.handle(&event))
     }
 
@@ -259,16 +268,27 @@ impl Attempt {
     }
 
     /// Gives up what takes too long, and what the user doesn't want any more.
-    pub(super) fn handle_time(&mut self, conductor: &mut Conductor<'_>) {
+    pub(super) fn handle_time(&mut self, conductor: &mut Conductor<'_>) -> Result<(), SinkError> {
         if self.stage != Stage::Ending && self.stage != Stage::Over && (conductor.stopped)() {
             self.fail("interrupted");
             self.advance(conductor);
         }
+        if self.stage == Stage::Reaching {
+            self.look_for_ways(conductor);
+            self.advance(conductor);
+        }
+        self.give_up(conductor);
+        self.tell(conductor)
+    }
+
+    fn give_up(&mut self, conductor: &mut Conductor<'_>) {
         if conductor.fleet.now().monotonic_ns < self.until_ns {
             return;
         }
         let why = match self.stage {
             Stage::Serving => "a server was not ready after 60 s",
+            // Hosts give their ways up themselves.
+            Stage::Reaching => return,
             Stage::Arming if self.are_armed() => "a host's clock was not measured after 60 s",
             Stage::Arming => "a client was not ready after 60 s",
             Stage::Measuring => "a client took more than twice the planned time and 60 s",
@@ -290,7 +310,7 @@ impl Attempt {
 
     /// Goes on to the next stage where nothing is waited for any more.
     fn advance(&mut self, conductor: &mut Conductor<'_>) {
-        if matches!(self.stage, Stage::Serving | Stage::Arming | Stage::Measuring) {
+        if !matches!(self.stage, Stage::Ending | Stage::Over) {
             self.look_for_early_ends();
         }
         if self.failure.is_some() && !matches!(self.stage, Stage::Ending | Stage::Over) {
@@ -299,8 +319,11 @@ impl Attempt {
         let of = |role: Role| self.programs.iter().filter(move |one| one.role == role);
         match self.stage {
             Stage::Serving if of(Role::Server).all(|one| one.is_ready) => {
-                self.start_clients(conductor);
+                self.stage = Stage::Reaching;
+                self.look_for_ways(conductor);
+                self.advance(conductor);
             }
+            Stage::Reaching if !self.awaits_ways() => self.start_clients(conductor),
             Stage::Arming if self.are_armed() && self.knows_clocks() => {
                 self.start_load(conductor);
             }
@@ -314,6 +337,39 @@ impl Attempt {
                 self.stage = Stage::Over;
             }
             _ => {}
+        }
+    }
+
+    fn awaits_ways(&self) -> bool {
+        self.ways.values().any(|way| matches!(way, Way::Awaited(_)))
+    }
+
+    /// Asks for the ways to the servers of all pairs that are not known yet.
+    fn look_for_ways(&mut self, conductor: &mut Conductor<'_>) {
+        for (place, pair) in conductor.plan.pairs.iter().enumerate() {
+            let (Some(Some(reached)), Some(client), Some(server)) = (
+                self.reached.get(place),
+                conductor.hosts.id(&pair.client),
+                conductor.hosts.id(&pair.server),
+            ) else {
+                continue;
+            };
+            if self.ways.get(&place).is_some_and(|way| !matches!(way, Way::Awaited(_))) {
+                continue;
+            }
+            let way = match conductor.fleet.reach(server, reached.port, client) {
+                Ok(way) => way,
+                Err(why) => {
+                    let number = pair.number;
+                    return self
+                        .fail(&format!("the server of pair {number} can't be reached: {why}"));
+                }
+            };
+            if let Way::Awaited(Some(said)) = &way {
+                let text = format!("pair {}: {said}", pair.number);
+                self.untold.push(Event::Note { position: Some(self.position), text });
+            }
+            self.ways.insert(place, way);
         }
     }
 
@@ -367,12 +423,9 @@ impl Attempt {
         let of_trial = self.point(conductor).and_then(|point| Some(&point.search.as_ref()?.trial));
         for (place, pair) in plan.pairs.iter().enumerate() {
             let reached = self.reached.get(place).cloned().flatten();
-            let (Some(mut reached), Some(work), Some(host), Some(server)) = (
-                reached,
-                self.work(conductor, place),
-                conductor.hosts.id(&pair.client),
-                conductor.hosts.id(&pair.server),
-            ) else {
+            let (Some(mut reached), Some(work), Some(host)) =
+                (reached, self.work(conductor, place), conductor.hosts.id(&pair.client))
+            else {
                 continue;
             };
             if conductor.hosts.is_lost(host) {
@@ -382,16 +435,8 @@ impl Attempt {
             if trial.is_some() {
                 self.start.await_new_clock(conductor.fleet, host);
             }
-            match conductor.fleet.reach(server, reached.port, host) {
-                Ok(None) => {}
-                Ok(Some((address, port))) => (reached.address, reached.port) = (address, port),
-                Err(why) => {
-                    self.fail(&format!(
-                        "the server of pair {} can't be reached: {why}",
-                        pair.number
-                    ));
-                    break;
-                }
+            if let Some(Way::At(address, port)) = self.ways.get(&place) {
+                (reached.address, reached.port) = (address.clone(), *port);
             }
             let mut client = &work.client;
             if let (Some(words), Some(of_trial)) = (&trial, of_trial) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::stand_in::{Container, Fate, Fault, StandIn};
+use super::stand_in::{Balancer, Container, Fate, Fault, StandIn};
 use super::stand_in_tls::Tls;
 use super::*;
 use crate::agent::{AgentProcess, ChildEventKind, Collectors, Moment, Readings, StartTask, hello};
@@ -115,6 +115,19 @@ fn lost(server: &StandIn) -> HostError {
     error
 }
 
+/// The way to a server at port 5201, once it is there.
+fn reached(host: &NamedHost, client: &HostDescription) -> Result<(String, u16), HostError> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match host.host.reach(5201, client)? {
+            Way::At(address, port) => return Ok((address, port)),
+            Way::AsPlanned => panic!("a pod's address is not in the plan"),
+            Way::Awaited(_) => thread::sleep(Duration::from_millis(50)),
+        }
+    }
+    panic!("the way does not come");
+}
+
 #[test]
 fn pods_are_made_attached_to_and_removed() {
     for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
@@ -187,11 +200,11 @@ fn a_server_is_reached_by_its_pod_inside_and_by_its_node_outside() {
     opened(&session).unwrap();
     let inside = HostDescription { transport: "kubernetes", address: "perf/x".to_owned() };
     let outside = HostDescription { transport: "ssh", address: "h".to_owned() };
-    let reach = |client| hosts[0].host.reach(5201, client).unwrap().unwrap();
-    assert_eq!(session.reach(0, 5201, 0).unwrap(), Some(("127.0.0.1".to_owned(), 5201)));
-    assert_eq!(reach(&inside), ("127.0.0.1".to_owned(), 5201));
-    assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
-    assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
+    let at = |port| ("127.0.0.1".to_owned(), port);
+    assert_eq!(session.reach(0, 5201, 0).unwrap(), Way::At("127.0.0.1".to_owned(), 5201));
+    assert_eq!(reached(&hosts[0], &inside).unwrap(), at(5201));
+    assert_eq!(reached(&hosts[0], &outside).unwrap(), at(31_001));
+    assert_eq!(reached(&hosts[0], &outside).unwrap(), at(31_001));
     let name = "/api/v1/namespaces/perf/services/linerate-0123abcdrun-first-server-0-0-5201";
     let service = &server.objects()[name];
     assert_eq!(service["spec"]["externalTrafficPolicy"], "Local");
@@ -218,13 +231,58 @@ fn other_ways_to_a_server_follow_the_plan() {
         let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
         opened(&session).unwrap();
         let client = HostDescription { transport: "local", address: String::new() };
-        let (address, port) = hosts[0].host.reach(5201, &client).unwrap().unwrap();
+        let (address, port) = reached(&hosts[0], &client).unwrap();
         assert_eq!((address.as_str(), port), expected, "{via:?}");
         if via == Via::HostPort {
             let job = &server.objects()["/apis/batch/v1/namespaces/perf/jobs/linerate-run-first-server-0"];
             let port = &job["spec"]["template"]["spec"]["containers"][0]["ports"][1];
             assert_eq!((&port["hostPort"], &port["protocol"]), (&json!(5201), &json!("UDP")));
         }
+    }
+}
+
+/// What a client outside reaches through a load balancer.
+fn balanced(balancer: Balancer, start_timeout_s: u32) -> Result<(String, u16), HostError> {
+    let server = stand_in(Fate::Runs);
+    server.balance(balancer);
+    // The limit is that of the pod's start, too.
+    server.run_at_once();
+    let files = Files::new(&server.kubeconfig());
+    let via = Some(Via::LoadBalancer);
+    let host = KubernetesHost { via, start_timeout_s: Some(start_timeout_s), ..files.host() };
+    let wanted = WantedPod { name: "a".into(), role: "server".into(), host, ports: vec![5201] };
+    let hosts = pods_of(&opening("run", "first"), &[wanted], 600).unwrap();
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    let client = HostDescription { transport: "local", address: String::new() };
+    let reached = reached(&hosts[0], &client);
+    let made = server.objects();
+    let name = "/api/v1/namespaces/perf/services/linerate-run-first-server-0-0-5201";
+    assert_eq!(made[name]["spec"]["type"], "LoadBalancer");
+    drop(session);
+    drop(hosts);
+    assert_eq!(server.objects(), BTreeMap::new(), "{:?}", server.requests());
+    reached
+}
+
+#[test]
+fn a_load_balancers_address_is_awaited_and_its_service_removed() {
+    for (kind, word) in [("ip", "192.0.2.7"), ("hostname", "lb.example")] {
+        let reached = balanced(Balancer::Gives(kind, word), 60);
+        assert_eq!(reached.unwrap(), (word.to_owned(), 5201));
+    }
+}
+
+#[test]
+fn a_load_balancer_that_gives_no_address_has_a_limit_and_a_sentence() {
+    for (balancer, part) in [
+        (Balancer::Silent, "the cluster tells nothing about it"),
+        (Balancer::Refuses, "SyncLoadBalancerFailed: no address is left in the pool"),
+    ] {
+        let error = balanced(balancer, 1).unwrap_err();
+        assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::NoAddress), "{error}");
+        assert!(error.said.contains(part), "{error}");
+        assert!(error.to_string().contains("node-port"), "{error}");
     }
 }
 
@@ -346,6 +404,29 @@ fn a_pod_that_is_late_says_how_far_it_is() {
     assert!(error.said.contains(expected), "{error}");
 }
 
+/// A large image takes minutes, so that is no failure.
+#[test]
+fn an_image_that_is_pulled_for_long_is_told_while_the_pod_is_awaited() {
+    let server = stand_in(Fate::Pulled);
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    let until = Instant::now() + PATIENCE;
+    let said = loop {
+        assert!(Instant::now() < until);
+        match session.next_event(Duration::from_secs(1)).map(|event| event.kind) {
+            Some(HostEventKind::Delayed(said)) => break said,
+            None => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(
+        said.contains("ContainerCreating; its node has been pulling \"registry/x:1\" for"),
+        "{said}"
+    );
+    assert!(said.ends_with("the pod may take 120 s until it runs"), "{said}");
+}
+
 /// The cluster keeps a finished Job for five minutes, and the pods of a controller that was killed for seconds.
 #[test]
 fn a_run_that_goes_on_does_not_meet_the_jobs_that_it_left() {
@@ -423,7 +504,7 @@ fn what_is_left_of_a_run_can_be_found_and_removed() {
     let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
     opened(&session).unwrap();
     let client = HostDescription { transport: "ssh", address: String::new() };
-    hosts[0].host.reach(5201, &client).unwrap();
+    reached(&hosts[0], &client).unwrap();
     let config = find(Some(&files.folder.path().join("config")), None).unwrap();
     let client = Client::new(config);
     let left = roles::left(&client, "perf", Some("0123abcd-run")).unwrap();
