@@ -135,8 +135,10 @@ impl Pods {
                 return Err(self.late(group, place, &wait));
             }
             watcher.tell(wait.said());
-            if reminder.is_due(waited) {
-                watcher.remind(wait.describe(patience));
+            if reminder.is_due(waited)
+                && let Some(said) = wait.describe(patience)
+            {
+                watcher.remind(said);
             }
             let version = text(&list["metadata"]["resourceVersion"]);
             let watch = format!("{path}&resourceVersion={version}");
@@ -366,20 +368,24 @@ impl Wait {
         }
     }
 
-    /// A sentence about the wait, which ends after `limit`.
-    fn describe(&self, limit: Duration) -> String {
-        let said = self.said();
-        let last = match (self.pulling_since, &self.newest) {
+    /// A sentence about a wait that lasts, which ends after `limit`; none where it ends before.
+    fn describe(&self, limit: Duration) -> Option<String> {
+        if matches!(self.look, Look::Unschedulable(_)) {
+            return None;
+        }
+        let said = if self.said().is_empty() { "the Job has made no pod" } else { self.said() };
+        let last = match (self.pulling_since, self.hindered_since, &self.newest) {
             // The kubelet tells nothing more until the image is there or can't be had.
-            (Some(since), Some(pulling)) => {
+            (Some(since), _, Some(pulling)) => {
                 let image = pulling.message.trim_start_matches("Pulling image ");
                 format!("; its node has been pulling {image} for {} s", since.elapsed().as_secs())
             }
-            (None, Some(told)) => format!("; {told}"),
-            (_, None) => String::new(),
+            (_, Some(_), Some(why)) => return Some(format!("{said}; {why}")),
+            (None, None, Some(told)) => format!("; {told}"),
+            (_, _, None) => String::new(),
         };
-        let said = if said.is_empty() { "the Job has made no pod" } else { said };
-        format!("{said}{last}; the pod may take {} s until it runs", limit.as_secs())
+        let last = last.trim_end_matches('.');
+        Some(format!("{said}{last}; the pod may take {} s until it runs", limit.as_secs()))
     }
 
     fn said(&self) -> &str {
