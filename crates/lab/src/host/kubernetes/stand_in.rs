@@ -88,6 +88,27 @@ struct State {
     balancer: Option<Balancer>,
 }
 
+impl State {
+    /// The object of a path, or the objects below it.
+    fn find(&self, path: &str) -> (u16, Value) {
+        if let Some(object) = self.objects.get(path) {
+            let mut object = object.clone();
+            if object["spec"]["type"] == "LoadBalancer" {
+                object["status"] = balanced(self.balancer);
+            }
+            return (200, object);
+        }
+        let below = format!("{path}/");
+        let objects = self.objects.iter();
+        let items: Vec<&Value> = objects
+            .filter_map(|(name, object)| name.starts_with(&below).then_some(object))
+            .collect();
+        let is_list = path.ends_with("/jobs") || path.ends_with("/services");
+        let status = if is_list { 200 } else { 404 };
+        (status, json!({ "items": items, "message": "not found" }))
+    }
+}
+
 impl StandIn {
     /// A server on loopback that speaks this protocol at attaches.
     pub(crate) fn new(fate: Fate, protocol: &'static str, start: Box<Start>) -> Self {
@@ -248,39 +269,11 @@ impl Shared {
                 pod["metadata"]["name"] = json!(name);
                 (200, pod)
             }
-            _ if path.ends_with("/events") => {
-                let refuses = state.balancer == Some(Balancer::Refuses);
-                match query.contains("involvedObject.kind=Service") {
-                    true if refuses => (
-                        200,
-                        json!({ "items": [{
-                        "type": "Warning", "reason": "SyncLoadBalancerFailed",
-                        "message": "no address is left in the pool" }] }),
-                    ),
-                    true => (200, json!({ "items": [] })),
-                    false => (200, self.events()),
-                }
-            }
-            _ => match state.objects.get(path) {
-                Some(object) => {
-                    let mut object = object.clone();
-                    if object["spec"]["type"] == "LoadBalancer" {
-                        object["status"] = balanced(state.balancer);
-                    }
-                    (200, object)
-                }
-                None => {
-                    let below = format!("{path}/");
-                    let items: Vec<&Value> = state
-                        .objects
-                        .iter()
-                        .filter_map(|(name, object)| name.starts_with(&below).then_some(object))
-                        .collect();
-                    let is_list = path.ends_with("/jobs") || path.ends_with("/services");
-                    let status = if is_list { 200 } else { 404 };
-                    (status, json!({ "items": items, "message": "not found" }))
-                }
+            _ if path.ends_with("/events") => match query.contains("involvedObject.kind=Service") {
+                true => (200, events_of_service(state.balancer)),
+                false => (200, self.events()),
             },
+            _ => state.find(path),
         }
     }
 
@@ -437,6 +430,16 @@ fn fill_service(service: &mut Value, next_port: &mut u16) {
         if is_outside {
             port["nodePort"] = if is_own { port["port"].clone() } else { json!(*next_port) };
         }
+    }
+}
+
+/// What load balancers tell of a Service.
+fn events_of_service(balancer: Option<Balancer>) -> Value {
+    match balancer {
+        Some(Balancer::Refuses) => json!({ "items": [{
+            "type": "Warning", "reason": "SyncLoadBalancerFailed",
+            "message": "no address is left in the pool" }] }),
+        _ => json!({ "items": [] }),
     }
 }
 
