@@ -1,5 +1,6 @@
 //! What became of the datagrams of one flow, from their sequence numbers and times.
 
+use crate::one_way::{Transit, Transits};
 use crate::sample::DatagramCounts;
 
 /// Sequence numbers behind the newest for which a second arrival is told from a first one.
@@ -23,7 +24,7 @@ const WORDS: usize = (WINDOW_DATAGRAMS / 64) as usize;
 ///
 /// Warm-up datagrams are tracked like the others and left out of every count and of the jitter.
 ///
-/// Memory is fixed: 8 KiB for the window. No arrival costs more than clearing the window.
+/// Memory is limited: 8 KiB for the window, and 8 KiB for times of transit. No arrival costs more than clearing the window.
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
     next_expected: u64,
@@ -36,6 +37,7 @@ pub struct SequenceTracker {
     /// Runs of measured numbers that are missing between measured ones that arrived.
     loss_events: u64,
     jitter: Jitter,
+    transits: Transits,
     has_warm_up: bool,
     /// Least measured number, `u64::MAX` before the first.
     lowest_measured: u64,
@@ -63,6 +65,7 @@ impl SequenceTracker {
             late: 0,
             loss_events: 0,
             jitter: Jitter::default(),
+            transits: Transits::default(),
             has_warm_up: false,
             lowest_measured: u64::MAX,
             after_measured: 0,
@@ -96,6 +99,7 @@ impl SequenceTracker {
         self.after_measured = seq + 1;
         self.received += 1;
         self.jitter.record(sent_ns, received_ns);
+        self.transits.record(sent_ns, received_ns);
     }
 
     /// Records `count` datagrams with the numbers `first_seq`, `first_seq + 1`, ... that were sent
@@ -128,6 +132,7 @@ impl SequenceTracker {
         self.after_measured = after;
         self.received += u64::from(count);
         self.jitter.record(sent_ns, received_ns);
+        self.transits.record(sent_ns, received_ns);
         self.jitter.repeat(count - 1);
     }
 
@@ -182,6 +187,12 @@ impl SequenceTracker {
         (self.received >= 2).then(|| self.jitter.in_ns())
     }
 
+    /// How long datagrams were on their way, by the difference of the two clocks: one in each batch that came at once.
+    /// `None` before the first that tells when it was sent.
+    pub fn transit(&self) -> Option<Transit> {
+        self.transits.transit()
+    }
+
     fn record_each(
         &mut self,
         first: u64,
@@ -219,6 +230,7 @@ impl SequenceTracker {
         self.received += 1;
         self.reordered += 1;
         self.jitter.record(sent_ns, received_ns);
+        self.transits.record(sent_ns, received_ns);
     }
 
     /// The numbers from the next expected one up to `seq`, not included, are missing so far.
