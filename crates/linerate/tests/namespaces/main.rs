@@ -14,6 +14,7 @@
 )]
 
 mod black_hole;
+mod clocks;
 mod crucible;
 mod ctstraffic;
 mod ctstraffic_closes;
@@ -47,6 +48,7 @@ mod perf;
 mod ports;
 mod rate;
 mod several_addresses;
+mod shares;
 mod slow_link;
 
 #[path = "../run_delay/mod.rs"]
