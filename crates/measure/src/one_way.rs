@@ -273,7 +273,7 @@ fn one_way(
 ) -> Option<OneWay> {
     let (least, most) = (u64::try_from(least.max(0)).ok()?, u64::try_from(most).ok()?);
     let bound_ns = most.checked_sub(least)?.div_ceil(2);
-    let least_ns = most - bound_ns;
+    let least_ns = least.saturating_add(bound_ns);
     Some(OneWay { direction, source, least_ns, bound_ns, queueing_ns, queueing_bound_ns })
 }
 
