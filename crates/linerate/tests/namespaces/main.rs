@@ -48,7 +48,6 @@ mod perf;
 mod ports;
 mod rate;
 mod several_addresses;
-mod shares;
 mod slow_link;
 
 #[path = "../run_delay/mod.rs"]
