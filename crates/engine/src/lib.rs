@@ -52,6 +52,7 @@ pub use load::client_threads;
 pub use server::{ServeOptions, Server};
 
 pub use linerate_system::affinity::pin_to;
+pub use linerate_system::congestion::check_congestion;
 pub use linerate_system::error;
 pub use linerate_system::probe::collected::readers as counter_readers;
 pub use linerate_system::probe::{cpus_near, host_facts};

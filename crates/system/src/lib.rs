@@ -7,6 +7,7 @@
 //! * [`poll`] waits for descriptors until a time, and [`waker`] ends such a wait.
 //! * [`probe`] reads `/proc`, `/sys` and the limits of the process.
 //! * [`affinity`] pins a thread to a processor.
+//! * [`congestion`] tells which congestion controls of TCP this process may use.
 //! * [`resolve`](mod@resolve) finds the addresses of a host.
 //! * [`error::Error`] says whose fault a failure is.
 //! * [`cancel::Cancel`] carries the wish to stop.
@@ -20,6 +21,7 @@
 pub mod affinity;
 pub mod cancel;
 pub mod clock;
+pub mod congestion;
 pub mod error;
 pub mod poll;
 pub mod probe;

@@ -26,6 +26,7 @@ use linerate_measure::report::{Disturbance, EndReport};
 use linerate_measure::sample::{Role, Sample};
 use linerate_measure::step::{Step, flow_steps};
 use linerate_measure::{Direction, End, Kind, Transport, Workload};
+use linerate_system::congestion::check_congestion;
 use socket2::Socket;
 
 use crate::clock::MILLISECOND_NS;
@@ -138,6 +139,12 @@ impl Load {
         waker: &Arc<Waker>,
         connections: Option<Connections>,
     ) -> Result<Self, Error> {
+        // Each flow would fail by it. The connections of QUIC have controls of their own.
+        if let (Some(name), Transport::Tcp | Transport::Tls) =
+            (&workload.socket.congestion, workload.transport)
+        {
+            check_congestion(name)?;
+        }
         Self::prepare_with(role, workload, Given::default(), cpus, waker, connections)
     }
 

@@ -54,9 +54,9 @@ pub struct LoadedArgs {
     /// Flows of the load in each direction
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::small_count, allow_hyphen_values = true, help_heading = "Load")]
     pub flows: u32,
-    /// Congestion control of the load, at both ends
-    #[arg(long, value_name = "NAME", default_value = "cubic", help_heading = "Load")]
-    pub congestion: String,
+    /// Congestion control of the load, at both ends [default: cubic, or reno where this user may not use it]
+    #[arg(long, value_name = "NAME", help_heading = "Load")]
+    pub congestion: Option<String>,
     /// How to reach the server.
     #[command(flatten)]
     pub connect: ConnectArgs,

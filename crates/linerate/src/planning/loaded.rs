@@ -1,5 +1,6 @@
 //! Latency under load: what is asked, and the plan of each test of each phase.
 
+use linerate_engine::check_congestion;
 use linerate_engine::error::Error;
 use linerate_measure::loaded::{LoadedPlan, Part, PhaseName};
 use linerate_measure::{Plan, Transport};
@@ -21,14 +22,18 @@ pub struct PhasePlans {
 /// `Plan` where flags contradict each other or a number is outside its limits.
 pub fn plans_from_loaded(args: &LoadedArgs) -> Result<(LoadedPlan, Vec<PhasePlans>), Error> {
     refuse(args)?;
+    let transport = match (args.tls, args.quic) {
+        (true, _) => Transport::Tls,
+        (_, true) => Transport::Quic,
+        _ => Transport::Tcp,
+    };
     let asked = LoadedPlan {
-        transport: match (args.tls, args.quic) {
-            (true, _) => Transport::Tls,
-            (_, true) => Transport::Quic,
-            _ => Transport::Tcp,
-        },
+        transport,
         flows: args.flows,
-        congestion: args.congestion.clone(),
+        congestion: match &args.congestion {
+            Some(name) => name.clone(),
+            None => default_congestion(transport).to_owned(),
+        },
         idle_ns: args.idle_time,
         longest_ns: args.time,
         warm_up_ns: args.omit,
@@ -50,6 +55,14 @@ pub fn plans_from_loaded(args: &LoadedArgs) -> Result<(LoadedPlan, Vec<PhasePlan
     };
     let phases = PhaseName::ALL.into_iter().map(phase_of).collect::<Result<_, Error>>()?;
     Ok((asked, phases))
+}
+
+/// The congestion control of a load that names none: cubic, which fills a queue as most senders do. Where the machine
+/// allows ordinary users no cubic, as its own default may be another, it is reno, which every user may choose and which
+/// fills a queue as well. QUIC has controls of its own.
+fn default_congestion(transport: Transport) -> &'static str {
+    let is_usable = transport == Transport::Quic || check_congestion("cubic").is_ok();
+    if is_usable { "cubic" } else { "reno" }
 }
 
 /// Refuses flags of the other commands that mean nothing here.

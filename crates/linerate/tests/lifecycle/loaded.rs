@@ -89,6 +89,29 @@ fn a_server_without_room_for_all_tests_leaves_a_document_and_its_exit_code() {
 }
 
 #[test]
+fn the_load_has_a_congestion_control_that_this_user_may_choose() {
+    let server = Server::start("");
+    let ended = server.start_client(&format!("{SHORT} --dry-run")).finish();
+    assert_eq!(ended.exit_code, Some(0), "{}", ended.stderr);
+    let chosen = ["\"cubic\"", "\"reno\""].into_iter().find(|name| ended.stdout.contains(name));
+    let name = chosen.expect("a control of the load").trim_matches('"');
+    let words = format!("stream --time 50ms --congestion {name}");
+    let ended = server.start_client(&words).finish();
+    assert!(matches!(ended.exit_code, Some(0 | 6)), "{name}: {}", ended.stderr);
+}
+
+#[test]
+fn a_congestion_control_that_cant_be_had_is_named_with_those_that_can() {
+    let server = Server::start("");
+    let ended = server.start_client("stream --time 1s --congestion none_of_mine").finish();
+    let run: linerate_measure::Run = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.exit_code, run.status.outcome), (Some(1), Outcome::Failed));
+    let message = run.status.message.unwrap();
+    assert!(message.contains("no congestion control \"none_of_mine\" (--congestion)"), "{message}");
+    assert!(message.contains("reno"), "{message}");
+}
+
+#[test]
 fn a_signal_leaves_the_phases_before_and_the_part_that_was_done() {
     let words = "loaded --time 60s --idle-time 100ms --omit 0";
     // Four tests without a load, then the load and four beside it. An end that has no processor for seconds is given up.
