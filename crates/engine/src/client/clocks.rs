@@ -6,6 +6,8 @@ use linerate_measure::report::EndReport;
 use linerate_measure::run::Draft;
 use linerate_wire::native::client::ClockSample;
 
+use super::record::Record;
+
 /// What the pings say of the clocks.
 #[derive(Default)]
 pub(super) struct Clocks {
@@ -38,13 +40,14 @@ impl Clocks {
     }
 
     /// What they say of the measured part, by the client's monotonic clock, once both ends have reported.
-    pub(super) fn conclude(&self, measured_ns: (u64, u64), draft: &mut Draft) {
+    pub(super) fn conclude(&self, measured_ns: (u64, u64), record: &mut Record) {
+        let draft = &mut record.draft;
         let (from_ns, to_ns) = measured_ns;
         draft.environment.clock_track = self.wall.solve().map(|lines| lines.track(from_ns, to_ns));
         let Some(lines) = self.monotonic.solve() else { return };
         let (server, client) = (longest_queue(&draft.server), longest_queue(&draft.client));
         let (lines, pings) = (&lines, &self.pings);
-        draft.one_way = OneWayEvidence { lines, pings, measured_ns, server, client }.delays();
+        record.one_way = OneWayEvidence { lines, pings, measured_ns, server, client }.delays();
     }
 }
 

@@ -396,7 +396,7 @@ impl<'a> NativeClientTest<'a> {
         self.record.draft.server = self.result.take();
         if let Some(from_ns) = measuring_ns {
             let to_ns = self.ended_ns.unwrap_or_else(monotonic_ns);
-            self.clocks.conclude((from_ns, to_ns), &mut self.record.draft);
+            self.clocks.conclude((from_ns, to_ns), self.record);
         }
         if self.progress.samples_left_out > 0 {
             self.record.draft.notes.push(format!(

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::limits::{Measured, find_limits};
-use crate::one_way::OneWay;
 use crate::plan::Plan;
 use crate::quantile::latency_intervals;
 use crate::report::{EndReport, HostFacts};
@@ -35,8 +34,6 @@ pub struct Draft {
     pub client: Option<EndReport>,
     /// The server's report.
     pub server: Option<EndReport>,
-    /// The delays of the path's two directions.
-    pub one_way: Vec<OneWay>,
     /// Iterations of the test before the one of samples and reports.
     pub earlier_iterations: Vec<Iteration>,
     /// Why the figures of a test of linerate's own contradict each other.
@@ -58,7 +55,6 @@ impl Draft {
             samples: Vec::new(),
             client: None,
             server: None,
-            one_way: Vec::new(),
             earlier_iterations: Vec::new(),
             contradictions: Vec::new(),
             notes: Vec::new(),
@@ -117,7 +113,6 @@ impl Draft {
             self.add_limits(&mut summary);
         }
         let latency_hdr = self.client.as_ref().and_then(|report| report.latency_hdr.as_deref());
-        summary.one_way = std::mem::take(&mut self.one_way);
         summary.latency_intervals = latency_intervals(latency_hdr, &self.samples);
         let (client, server) = (self.client.as_ref(), self.server.as_ref());
         let unmet = self.unmet(outcome);
