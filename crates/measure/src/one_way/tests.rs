@@ -77,7 +77,7 @@ fn transits_are_above_the_least_whatever_the_clocks_say() {
 fn queues_of_each_direction_are_told_apart() {
     let path = Path { offset_ns: -8, drift_ppm: 50.0, up_ns: 30_000_000, down_ns: 10_000_000 };
     // A queue of 7 ms in front of every second ping up, from when the load begins.
-    let queue = |number: u64| if number >= 10 && number % 2 == 0 { 7_000_000 } else { 0 };
+    let queue = |number: u64| if number >= 10 && number.is_multiple_of(2) { 7_000_000 } else { 0 };
     let queues: Vec<_> = (0..210).map(|number| (queue(number), 0)).collect();
     let (hulls, pings, measured_ns) = path.observed(&queues);
     let lines = hulls.solve().unwrap();
