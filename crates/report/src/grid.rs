@@ -143,7 +143,8 @@ fn render_grid(matrix: &MatrixPage, row: &MatrixRow, number: usize, grid: &Grid<
                 html.markup("<a class=\"heat ");
                 html.markup(heat_of(mean, median, row.more_is_better)).markup("\" href=\"");
                 match (&matrix.served_at, row.position) {
-                    (Some(at), Some(position)) => {
+                    // A pair without a value has no run to lead to.
+                    (Some(at), Some(position)) if mean.is_some() => {
                         html.text(&format!("{at}/{position}/{}", link.number));
                     }
                     _ => drop(html.text(&format!("#p{number}"))),

@@ -149,12 +149,9 @@ impl Http {
                 let fault = certificate_fault(why, uri.host().unwrap_or_default(), &self.authority);
                 SendError::Untrusted(format!("the certificate of {}: {fault}", self.url))
             }
-            Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-                SendError::Untrusted(format!(
-                    "{} answers without TLS; a server without it has an address of http",
-                    self.url
-                ))
-            }
+            Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => SendError::Untrusted(
+                format!("{} answers without TLS; use http:// if the server has none", self.url),
+            ),
             _ => SendError::Away(error.to_string()),
         }
     }

@@ -85,7 +85,9 @@ impl Remote {
         client::certificates(&authorities).map_err(|why| format!("--ca: {why}"))?;
         let authority = match &server.ca {
             Some(path) => format!("a certificate of --ca {}", path.display()),
-            None => "one that this system trusts: give that one with --ca FILE".to_owned(),
+            None => {
+                "an authority that this system trusts: name the server's with --ca FILE".to_owned()
+            }
         };
         Ok(Self { url, authorization, authorities, authority })
     }

@@ -151,6 +151,10 @@ impl Sender {
             };
             while let Err(error) = self.send(&store) {
                 self.tell(&error);
+                // A certificate is not trusted later either.
+                if matches!(error, IndexError::Untrusted(_)) {
+                    return;
+                }
                 let is_away = matches!(error, IndexError::Away(_));
                 if !is_away || self.cancel.requested() {
                     break;

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -41,24 +42,44 @@ pub(crate) fn command(words: &str, folder: &Path) -> Command {
 /// A program that runs. What it says is read meanwhile.
 pub(crate) struct Running {
     child: Child,
-    stdout: Option<JoinHandle<String>>,
-    stderr: Option<JoinHandle<String>>,
+    stdout: Said,
+    stderr: Said,
 }
 
-fn read(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let mut text = String::new();
-        from.read_to_string(&mut text).unwrap();
-        text
-    })
+/// What a program says, as far as it has been read.
+struct Said {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Said {
+    fn by(from: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(String::new()));
+        let read = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            let mut lines = BufReader::new(from);
+            let mut line = String::new();
+            while lines.read_line(&mut line).unwrap() > 0 {
+                read.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+        });
+        Self { text, reader: Some(reader) }
+    }
+
+    /// All of it, once the program has ended.
+    fn whole(&mut self) -> String {
+        self.reader.take().unwrap().join().unwrap();
+        self.text.lock().unwrap().clone()
+    }
 }
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let stdout = Some(read(child.stdout.take().unwrap()));
-        let stderr = Some(read(child.stderr.take().unwrap()));
+        let stdout = Said::by(child.stdout.take().unwrap());
+        let stderr = Said::by(child.stderr.take().unwrap());
         Self { child, stdout, stderr }
     }
 
@@ -72,11 +93,10 @@ impl Running {
             assert!(Instant::now() < end, "it did not end within {LIMIT:?}");
             thread::sleep(Duration::from_millis(10));
         };
-        let said = |reader: &mut Option<JoinHandle<String>>| reader.take().unwrap().join().unwrap();
         Ended {
             exit_code: status.code().unwrap_or(-1),
-            stdout: said(&mut self.stdout),
-            stderr: said(&mut self.stderr),
+            stdout: self.stdout.whole(),
+            stderr: self.stderr.whole(),
         }
     }
 
@@ -142,7 +162,7 @@ impl Server {
         command.args(["--listen-addr", address, "--listen-port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let stdout = Some(read(child.stdout.take().unwrap()));
+        let stdout = Said::by(child.stdout.take().unwrap());
         let mut narration = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         while !said.contains("listening on") {
@@ -150,7 +170,7 @@ impl Server {
             assert!(narration.read_line(&mut said).unwrap() > 0, "the server ended");
         }
         let port = said.trim().rsplit(':').next().unwrap().parse().unwrap();
-        let running = Running { child, stdout, stderr: Some(read(narration)) };
+        let running = Running { child, stdout, stderr: Said::by(narration) };
         Self { running, port, folder }
     }
 
@@ -162,6 +182,15 @@ impl Server {
     /// Runs a client of it, whose address is written like this.
     pub(crate) fn client_to(&self, host: &str, words: &str) -> Ended {
         run(&format!("-c {host} -p {} {words}", self.port), self.folder.path())
+    }
+
+    /// Waits until it has said this on standard output.
+    pub(crate) fn await_said(&self, words: &str) {
+        let end = Instant::now() + LIMIT;
+        while !self.running.stdout.text.lock().unwrap().contains(words) {
+            assert!(Instant::now() < end, "it did not say {words:?} within {LIMIT:?}");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Ends it as Ctrl-C does; what it said, and its folder.

@@ -16,8 +16,10 @@ fn a_client_downloads_through_two_proxies_and_its_close_reaches_the_server() {
     let total = ended.stdout.lines().last().unwrap();
     let bytes: u64 = total.split([' ', ',']).find_map(|word| word.parse().ok()).unwrap();
     assert!(bytes > 1_000_000, "{total}");
-    let (said, _folder) = server.stop();
     let close = "closed by remote: transport close: code=0x0; frame=0; reason=runtime_reached";
+    server.await_said(close);
+    near.await_said("binding 0 removed");
+    let (said, _folder) = server.stop();
     assert!(said.stdout.contains(close), "{}", said.stdout);
     let said = near.stop().0.stdout;
     for line in [

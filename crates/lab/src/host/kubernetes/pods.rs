@@ -1,6 +1,7 @@
 //! The pods of a run: made when the first of them is opened, removed when the last is let go.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -217,32 +218,39 @@ impl Pods {
         let name = service_name(&group.name, place.index, port);
         let path = format!("{}/{name}", self.core_path("services"));
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !made.services.contains_key(&name) {
-            self.make_service(&mut made, (place, group), &name, running, port, via)?;
-        }
-        let Some(service) = made.services.get_mut(&name) else { return Ok(Way::Awaited(None)) };
+        let Made { jobs, services } = &mut *made;
+        let service = match services.entry(name.clone()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let uid = match jobs {
+                    Some(Ok(jobs)) => jobs.get(place.group).cloned().unwrap_or_default(),
+                    _ => String::new(),
+                };
+                let object = group.service(place.index, port, via, &uid);
+                entry.insert(self.make_service(&object, &name, running, port, via)?)
+            }
+        };
         let now = Instant::now();
         if service.wants_look(now) {
-            service.take(&self.client.get(&path)?, now);
+            match self.client.get(&path) {
+                Ok(object) => service.take(&object, now),
+                // The next look may succeed.
+                Err(error) if error.trouble == Trouble::Unreachable => {}
+                Err(error) => return Err(error),
+            }
         }
         service.way(now, group.host.start_timeout(), || self.events("Service", &name))
     }
 
     fn make_service(
         &self,
-        made: &mut Made,
-        (place, group): (Place, &Group),
+        object: &Value,
         name: &str,
         running: &Running,
         port: u16,
         via: Via,
-    ) -> Result<(), ClusterError> {
-        let uid = match &made.jobs {
-            Some(Ok(jobs)) => jobs.get(place.group).cloned().unwrap_or_default(),
-            _ => String::new(),
-        };
-        let object = group.service(place.index, port, via, &uid);
-        let created = self.client.create(&self.core_path("services"), &object)?;
+    ) -> Result<Service, ClusterError> {
+        let created = self.client.create(&self.core_path("services"), object)?;
         let now = Instant::now();
         let mut service = Service::new(name, port, now);
         match via {
@@ -258,8 +266,7 @@ impl Pods {
                 }
             },
         }
-        made.services.insert(name.to_owned(), service);
-        Ok(())
+        Ok(service)
     }
 
     /// Removes what was made, and lets nothing be made any more. What can't be removed now ends and goes by

@@ -81,7 +81,8 @@ impl Service {
         }
     }
 
-    /// The way, as far as it is known. `events` has those about the Service; it is asked only if they are needed.
+    /// The way, as far as it is known. `events` has those about the Service, nothing if they can't be read; it is asked
+    /// only if they are needed.
     ///
     /// # Errors
     /// A load balancer has given no address within the limit.
@@ -110,6 +111,7 @@ impl Service {
     fn describe(&self, waited: Duration, limit: Duration, events: &Value) -> String {
         let said = match look::newest(events) {
             Some(told) => told.to_string(),
+            None if events.is_null() => "its events can't be read".to_owned(),
             None => "the cluster tells nothing about it, as one does that has no load balancer"
                 .to_owned(),
         };
@@ -205,7 +207,7 @@ mod tests {
         );
         let error = service.way(made + LIMIT, LIMIT, Value::default).unwrap_err();
         assert_eq!(error.trouble, Trouble::NoAddress);
-        assert!(error.said.contains("after 120 s of 120 s"), "{error}");
+        assert!(error.said.contains("after 120 s of 120 s: its events can't be read"), "{error}");
     }
 
     #[test]
