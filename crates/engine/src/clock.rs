@@ -5,8 +5,12 @@ use linerate_wire::Now;
 pub(crate) use linerate_system::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns, utc_ns};
 
 /// Both clocks, for a state machine.
+///
+/// The wall clock is read first. A thread that loses its processor in between then takes an earlier time by the wall
+/// clock for when it sent a ping, which widens the bound on the clocks' offset and can't make it wrong.
 pub(crate) fn now() -> Now {
-    Now { monotonic_ns: monotonic_ns(), utc_ns: utc_ns() }
+    let utc_ns = utc_ns();
+    Now { monotonic_ns: monotonic_ns(), utc_ns }
 }
 
 /// The time, UTC, at which the monotonic clock showed this.

@@ -115,8 +115,9 @@ impl SequenceTracker {
     }
 
     /// Records `count` datagrams with the numbers `first_seq`, `first_seq + 1`, ... that were sent
-    /// at one time and received at one time: a batch as GRO hands it over. The same as as many
-    /// calls of [`SequenceTracker::record`], and cheaper where the batch is in order.
+    /// at one time and received at one time: a batch as GRO hands it over. It counts as as many
+    /// calls of [`SequenceTracker::record`] do, and is cheaper where the batch is in order. A batch
+    /// in order has one value in [`SequenceTracker::transit`].
     #[inline]
     pub fn record_run(
         &mut self,
@@ -198,7 +199,7 @@ impl SequenceTracker {
         (self.received >= 2).then(|| self.times.jitter.in_ns())
     }
 
-    /// How long datagrams were on their way, by the difference of the two clocks: one in each batch that came at once.
+    /// How long datagrams were on their way, by the difference of the two clocks: one of each batch that came in order.
     /// `None` before the first that tells when it was sent.
     pub fn transit(&self) -> Option<Transit> {
         self.times.transits.transit()

@@ -32,7 +32,8 @@ struct Thinned<T> {
 impl<T: Copy> Thinned<T> {
     /// Keeps at most `limit` values, an even number.
     fn new(limit: usize) -> Self {
-        Self { kept: Vec::new(), limit, every: 1, until_next: 0 }
+        // Room for all of them from the beginning: values come while a load is measured.
+        Self { kept: Vec::with_capacity(limit), limit, every: 1, until_next: 0 }
     }
 
     #[inline]
@@ -46,9 +47,6 @@ impl<T: Copy> Thinned<T> {
 
     #[cold]
     fn keep(&mut self, value: T) {
-        if self.kept.is_empty() {
-            self.kept.reserve_exact(self.limit);
-        }
         if self.kept.len() >= self.limit {
             let mut place = 0_usize;
             self.kept.retain(|_| {
@@ -106,7 +104,7 @@ pub struct Transit {
     pub least_ns: i64,
     /// When the datagram of which it is came, on the receiver's monotonic clock.
     pub least_at_ns: u64,
-    /// How much longer the others were on their way, of at most 1024 datagrams spread evenly over the flow.
+    /// How much longer the others were on their way: at most 1024 values, spread evenly over the batches that came.
     pub above_least_ns: Latency,
 }
 
@@ -218,6 +216,8 @@ impl OneWayEvidence<'_> {
         let (from_ns, to_ns) = self.measured_ns;
         let drift_ppb = least_ppb.abs().max(most_ppb.abs());
         let queueing_bound_ns = drift_ns(to_ns.saturating_sub(from_ns), drift_ppb);
+        // It was the least by clocks that drift: another datagram may have taken less by as much.
+        let bounds_ns = (bounds_ns.0 - i128::from(queueing_bound_ns), bounds_ns.1);
         let queueing_ns = Some(transit.above_least_ns);
         let source = OneWaySource::Datagrams;
         one_way((direction, source), bounds_ns, (queueing_ns, queueing_bound_ns))

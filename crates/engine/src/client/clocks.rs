@@ -34,8 +34,10 @@ impl Clocks {
         draft.environment.clock_offset = self.offset.estimate();
         draft.environment.control_rtt_ns = self.offset.rtt_ns();
         if let Some(monotonic) = monotonic(sample) {
-            self.monotonic.record(sent_ns, received_ns, monotonic);
-            self.pings.record(monotonic);
+            let is_taken = self.monotonic.record(sent_ns, received_ns, monotonic);
+            if is_taken {
+                self.pings.record(monotonic);
+            }
         }
     }
 

@@ -174,7 +174,8 @@ fn a_line_at_the_foot_shows_what_a_server_does_and_is_gone_at_its_end() {
     client.kill().and_then(|()| client.wait()).unwrap();
     server.await_text("client lost");
     // What is printed takes the line away, and it comes back below.
-    let shown = server.bytes.len();
+    let told = b"client lost";
+    let shown = server.bytes.windows(told.len()).position(|bytes| bytes == told).unwrap();
     server.await_text_after(shown, "no test");
     server.press(&[3]);
     let text = server.finish_with(0);

@@ -47,12 +47,12 @@ impl ClockHulls {
 
     /// Takes a round trip into account that began at `sent_ns` and ended at `received_ns` on a clock of the client
     /// that never goes back; round trips come in its order. The trip's own stamps may be of other clocks. Stamps that
-    /// can't be true are left out.
-    pub fn record(&mut self, sent_ns: u64, received_ns: u64, trip: RoundTrip) {
+    /// can't be true are left out; then this is false.
+    pub fn record(&mut self, sent_ns: u64, received_ns: u64, trip: RoundTrip) -> bool {
         let upper_ns = i128::from(trip.server_received_ns) - i128::from(trip.client_sent_ns);
         let lower_ns = i128::from(trip.server_sent_ns) - i128::from(trip.client_received_ns);
         if received_ns < sent_ns || lower_ns > upper_ns {
-            return;
+            return false;
         }
         let first = self.first.unwrap_or(First { at_ns: sent_ns, offset_ns: upper_ns });
         let (sent, received) = (first.relative_ns(sent_ns), first.relative_ns(received_ns));
@@ -60,12 +60,13 @@ impl ClockHulls {
         let (Some(sent), Some(received), Some(upper), Some(lower)) =
             (sent, received, within(upper), within(lower))
         else {
-            return;
+            return false;
         };
         self.first = Some(first);
         self.upper.push((sent, upper + READING_NS));
         self.lower.push((received, lower + READING_NS));
         self.pings += 1;
+        true
     }
 
     /// Round trips that were taken into account.
