@@ -152,10 +152,23 @@ impl Histogram {
         let max = counts.max();
         let quantile =
             |q: f64| supports_quantile(self.len(), q).then(|| counts.value_at_quantile(q).min(max));
-        Some(Latency {
-            count: self.len(),
-            min: counts.min(),
-            mean: counts.mean(),
+        let range = (counts.min(), max);
+        Some(Latency::of_quantiles(self.len(), range, counts.mean(), quantile))
+    }
+}
+
+impl Latency {
+    /// The quantiles that are always told, each as `quantile` has it, beside the least and the greatest value.
+    pub(crate) fn of_quantiles(
+        count: u64,
+        (min, max): (u64, u64),
+        mean: f64,
+        quantile: impl Fn(f64) -> Option<u64>,
+    ) -> Self {
+        Self {
+            count,
+            min,
+            mean,
             p50: quantile(0.5),
             p90: quantile(0.9),
             p99: quantile(0.99),
@@ -163,7 +176,7 @@ impl Histogram {
             p99_99: quantile(0.9999),
             p99_999: quantile(0.99999),
             max,
-        })
+        }
     }
 }
 

@@ -286,18 +286,9 @@ fn distribution(mut values: Vec<u64>) -> Option<Latency> {
         let value = values.get(rank.saturating_sub(1)).copied();
         value.filter(|_| supports_quantile(count, q))
     };
-    Some(Latency {
-        count,
-        min: *values.first()?,
-        mean: values.iter().map(|value| *value as f64).sum::<f64>() / count as f64,
-        p50: quantile(0.5),
-        p90: quantile(0.9),
-        p99: quantile(0.99),
-        p99_9: quantile(0.999),
-        p99_99: quantile(0.9999),
-        p99_999: quantile(0.99999),
-        max: *values.last()?,
-    })
+    let range = (*values.first()?, *values.last()?);
+    let mean = values.iter().map(|value| *value as f64).sum::<f64>() / count as f64;
+    Some(Latency::of_quantiles(count, range, mean, quantile))
 }
 
 #[cfg(test)]
