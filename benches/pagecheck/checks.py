@@ -26,6 +26,8 @@ LAYOUT = """(() => {
 PARTS = {
     "panels": "document.querySelector('.time .panel') !== null",
     "stack": "document.querySelector('.panel[data-stack]') !== null",
+    "grid": "[...document.querySelectorAll('.hosts')].length > 0 && [...document.querySelectorAll('.hosts a')].every("
+            "(link) => document.querySelector(`[id=\"${link.hash.slice(1)}\"]`) || link.pathname.startsWith('/run/'))",
     "units": "!document.getElementById('units').hidden",
     "document": "document.getElementById('document') !== null && document.getElementById('save') !== null",
 }

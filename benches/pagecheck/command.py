@@ -49,6 +49,24 @@ def parse():
     return parser.parse_args()
 
 
+# Every host against every other. The hosts are network namespaces with a bridge between them.
+MESH = """
+title = "mesh"
+{hosts}
+[topology]
+kind = "mesh"
+mesh = [{names}]
+[schedule]
+samples = 1
+[[cells]]
+workload = "stream"
+protocol = ["tcp", "udp"]
+rate = "2M"
+time = "500ms"
+interval = "100ms"
+"""
+HOSTS = ("amsterdam", "berlin", "copenhagen", "dublin")
+
 # Pages of runs and what each must have.
 PAGES = {
     "stream": ("panels", "stack", "units", "document"),
@@ -58,6 +76,7 @@ PAGES = {
     "rr": ("panels", "document"),
     "comparison": ("document",),
     "matrix": ("document",),
+    "mesh": ("document", "grid"),
 }
 
 
@@ -114,6 +133,46 @@ class Workshop:
         (self.home / "plan.toml").write_text(PLAN.format(port=free_port()))
         self.run("matrix", "plan.toml", "--quiet", "--json")
         self.run("report", "last", "--output", "matrix.html")
+        if os.geteuid() == 0 and shutil.which("ip") and shutil.which("tc"):
+            self.make_mesh()
+
+    def make_mesh(self):
+        """The page of a matrix whose pairs differ in their hosts, which takes network namespaces."""
+        spaces = [f"linerate-test-{os.getpid()}-{name}" for name in ("bridge", *HOSTS)]
+        try:
+            make_spaces(spaces)
+            hosts = "\n".join(f'[hosts.{name}]\ntransport = "netns"\nnamespace = "{space}"\n'
+                              f'data_address = "10.98.0.{place}"'
+                              for place, (name, space) in enumerate(zip(HOSTS, spaces[1:]), 1))
+            names = ", ".join(f'"{name}"' for name in HOSTS)
+            (self.home / "mesh.toml").write_text(MESH.format(hosts=hosts, names=names))
+            self.run("matrix", "mesh.toml", "--quiet", "--json")
+            self.run("report", "last", "--output", "mesh.html")
+        finally:
+            for space in spaces:
+                subprocess.run(["ip", "netns", "del", space], check=False, stderr=subprocess.DEVNULL)
+
+
+def make_spaces(spaces):
+    """Makes network namespaces; the first has a bridge to which the others are linked."""
+
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True)
+
+    bridge, *hosts = spaces
+    ip("netns", "add", bridge)
+    ip("-n", bridge, "link", "add", "bridge", "type", "bridge")
+    ip("-n", bridge, "link", "set", "bridge", "up")
+    for place, host in enumerate(hosts, 1):
+        ip("netns", "add", host)
+        ip("link", "add", "eth0", "netns", host, "type", "veth", "peer", "name", f"port{place}", "netns", bridge)
+        ip("-n", bridge, "link", "set", f"port{place}", "master", "bridge", "up")
+        ip("-n", host, "addr", "add", f"10.98.0.{place}/24", "dev", "eth0")
+        ip("-n", host, "link", "set", "eth0", "up")
+        ip("-n", host, "link", "set", "lo", "up")
+    # One host is slow in one direction, so that its values have colours.
+    subprocess.run(["tc", "-n", hosts[-1], "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "4mbit", "burst",
+                    "8kb", "latency", "50ms"], check=True)
 
 
 def free_port():
@@ -135,12 +194,19 @@ def check_served(shop, tab, pictures):
     site = line.split()[0].rstrip("/")
     keeps = told("web list", check_page(tab, "web-list", f"{site}/", pictures, (site,)))
     links = tab.evaluate("[...document.querySelectorAll('main a')].map((link) => link.getAttribute('href'))")
-    matrix, compare = links[0], [link for link in links if link.startswith("/compare")]
+    has_mesh = (shop.home / "mesh.html").exists()
+    matrix, compare = [link for link in links if link.startswith("/run/")][int(has_mesh)], [link for link in links if link.startswith("/compare")]
     keeps &= told("web matrix", check_page(tab, "web-matrix", site + matrix, pictures, (site,), PAGES["matrix"]))
     faults = ["the list has no link to one"]
     if compare:
         faults = check_page(tab, "web-comparison", site + compare[0], pictures, (site,), PAGES["comparison"])
     keeps &= told("web comparison", faults)
+    if has_mesh:
+        mesh = check_page(tab, "web-mesh", site + links[0], pictures, (site,), PAGES["mesh"])
+        tab.open(site + links[0])
+        pair = tab.evaluate("document.querySelector('.hosts a').getAttribute('href')")
+        keeps &= told("web mesh", mesh)
+        keeps &= told("web pair", check_page(tab, "web-pair", site + pair, pictures, (site,), PAGES["udp"][:1]))
     tab.open(f"{site}/")
     count = tab.evaluate("document.querySelectorAll('tbody tr').length")
     shop.run("stream", "127.0.0.1", "--port", str(shop.port), "--time", "100ms", "--store=kept.db")
@@ -187,6 +253,9 @@ def main():
             tab = Tab(browser)
             shop.make_pages()
             for name, parts in PAGES.items():
+                if not (shop.home / f"{name}.html").exists():
+                    print(f"{name}: SKIPPED: it takes root, ip and tc, for network namespaces")
+                    continue
                 address = (shop.home / f"{name}.html").as_uri()
                 keeps &= told(name, check_page(tab, name, address, pictures, (address, "data:", "blob:"), parts))
             keeps &= check_served(shop, tab, pictures)

@@ -1,1 +1,1 @@
-"""Search servers for tests: OpenSearch, in a Java program of ours."""
+"""Search servers for tests: OpenSearch and Elasticsearch, in a Java program of ours."""

@@ -1,4 +1,4 @@
-"""Starts OpenSearch on loopback, writes its address to a file, and serves until SIGTERM or SIGINT.
+"""Starts OpenSearch or Elasticsearch on loopback, writes its address to a file, and serves until SIGTERM or SIGINT.
 
 Jars come from the Java package registry (44 MB) and are kept in --work. Needs java, javac and mvn. Exits with 75 where
 the registry doesn't give them.
@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 
-from .server import OPENSEARCH, WORK, Failed, Server, Unreachable, get_jars
+from .server import KINDS, WORK, Failed, Server, Unreachable, get_jars
 
 
 def stop(_signal, _frame):
@@ -27,6 +27,7 @@ def remove(path):
 def main():
     parser = argparse.ArgumentParser(prog="searchserver", description=__doc__)
     parser.add_argument("--work", default=WORK)
+    parser.add_argument("--server", choices=KINDS, default="opensearch")
     parser.add_argument("--announce", required=True, help="the file that gets the address, and is there while the server answers")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
@@ -35,7 +36,8 @@ def main():
     remove(args.announce)
     with tempfile.TemporaryDirectory() as place:
         try:
-            server = Server(OPENSEARCH, get_jars(OPENSEARCH, args.work), place)
+            kind = KINDS[args.server]
+            server = Server(kind, get_jars(kind, args.work), place)
         except Unreachable as unreachable:
             print(unreachable, file=sys.stderr)
             sys.exit(os.EX_TEMPFAIL)

@@ -9,15 +9,19 @@ import tempfile
 
 from trustbench.comparisons import comparisons
 from trustbench.faults import faults
+from trustbench.freezes import freezes
 from trustbench.limits import FIXTURES, is_asked, limits
 from trustbench.pool import Pool
+from trustbench.repeats import repeats
 
 DESCRIPTION = """Counts how often the judgements of linerate are right.
 
 Faults: five faults in five workloads, with the right code in 98 % of the runs, and runs without a fault, of which at
-most 1 % may be flagged. Limits: transfers over TCP with drawn parameters, with the right cause in 95 % and the right
+most 1 % may be flagged. Freezes: the server stops for 200 ms, and in 95 % of the runs p99 and p99.9 of requests at a fixed
+rate are within 5 % of what follows from the length of the stop. Limits: transfers over TCP with drawn parameters, with the right cause in 95 % and the right
 place in 99 % of the runs; of datagrams, over QUIC and of requests 92 %. Comparisons: equal paths, of which at most 8 %
-may differ, and paths of 100 and 97 Mbit/s, of which 95 % must. Client, router and server are network namespaces. Needs
+may differ, and paths of 100 and 97 Mbit/s, of which 95 % must. Repeats: intervals over 8 runs, drawn from a pool of runs
+over a lossy path, of which 92 to 97 % hold the mean of the pool. Client, router and server are network namespaces. Needs
 root, ip, tc, nft, taskset and control groups. The machine should do nothing else: what it does is a fault that nobody
 injected.
 
@@ -30,19 +34,23 @@ def parse():
     parser.add_argument("--linerate", default="target/release/linerate", help="the program [default: %(default)s]")
     for flag, count, what in (("--faults", 20, "runs of each fault in each workload"),
                               ("--clean", 200, "runs without a fault"),
+                              ("--freezes", 20, "runs over each transport whose server stops for 200 ms"),
                               ("--limits", 50, "runs of each known limit"),
                               ("--equal", 100, "comparisons of equal paths"),
-                              ("--apart", 40, "comparisons of paths that differ by 3 %%")):
+                              ("--apart", 40, "comparisons of paths that differ by 3 %%"),
+                              ("--pool", 104, "runs over a lossy path, in series of 8, of which intervals are drawn")):
         parser.add_argument(flag, type=int, default=count, metavar="N", help=f"{what} [default: %(default)s]")
     parser.add_argument("--fixture", default="", metavar="WORDS",
                         help="only the known limits whose names have these words")
     parser.add_argument("--compare-time", type=float, default=2.0, metavar="SECONDS",
                         help="each run of a comparison [default: %(default)s]")
+    parser.add_argument("--pool-time", type=float, default=1.0, metavar="SECONDS",
+                        help="each run over the lossy path [default: %(default)s]")
     parser.add_argument("--beside", type=int, default=1, metavar="N",
                         help="tests at the same time, each in a network of its own [default: %(default)s]")
     parser.add_argument("--busy", action="store_true",
-                        help="the machine does other things too: to say so is no flag without a fault, and no processor is "
-                             "made busy")
+                        help="the machine does other things too: to say so is no flag without a fault, no processor is made "
+                             "busy, and freezes are left out")
     parser.add_argument("--slack", type=float, default=0.0, metavar="SHARE",
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
@@ -62,8 +70,10 @@ def main():
     keeps, is_judged = True, False
     with tempfile.TemporaryDirectory() as home, Pool(os.path.abspath(args.linerate), home, args.beside) as pool:
         parts = (lambda: faults(pool, args.faults, args.clean, args.busy),
+                 lambda: freezes(pool, args.freezes, args.busy),
                  lambda: limits(pool, args.limits, args.fixture, args.busy),
-                 lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed))
+                 lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed),
+                 lambda: repeats(pool, args.pool, args.pool_time, args.seed))
         for part in parts:
             for rate in part():
                 if rate.count:

@@ -6,19 +6,22 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Rate:
     """How many of `count` judgements were right, or wrong where the bar is the most that may be. Without a bar it is
-    printed only."""
+    printed only. With `most` it is too much above that as well."""
 
     what: str
     good: int
     count: int
     bar: float | None = None
     is_most: bool = False
+    most: float | None = None
 
     def keeps(self, slack=0.0):
         """Whether the bar is kept. A part of the judgements, `slack`, may miss it."""
         if self.count == 0 or self.bar is None:
             return True
         share = self.good / self.count
+        if self.most is not None and share > self.most + slack:
+            return False
         return share <= self.bar + slack if self.is_most else share >= self.bar - slack
 
     def line(self, slack=0.0):
@@ -27,4 +30,6 @@ class Rate:
         if self.bar is None:
             return line
         bar = f"at most {self.bar + slack:.0%}" if self.is_most else f"at least {self.bar - slack:.0%}"
+        if self.most is not None:
+            bar += f", at most {self.most + slack:.0%}"
         return f"{line}  {bar}{'' if self.keeps(slack) else '  MISSED'}"

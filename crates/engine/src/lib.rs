@@ -47,9 +47,9 @@ mod transport;
 mod waiting;
 
 pub use client::{LaterStart, Lease, random_run_id, run, run_when_told};
-pub use control::{check_identity, make_identity};
+pub use control::{certificate_fault, check_identity, make_identity};
 pub use load::client_threads;
-pub use server::{ServeOptions, Server};
+pub use server::{ServeOptions, Server, ServerGauge, ServerStatus};
 
 pub use linerate_system::affinity::pin_to;
 pub use linerate_system::congestion::check_congestion;

@@ -2,6 +2,10 @@
 
 use crate::run::ClockOffset;
 
+mod hulls;
+
+pub use hulls::{ClockHulls, OffsetLines};
+
 /// One round trip's time stamps, each in nanoseconds on the clock of the end that took it (T1 to
 /// T4 of RFC 5905, section 8). The server's two are remote input: any value is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What became of the datagrams of one flow, from their sequence numbers and times.
 
+use crate::one_way::{Transit, Transits};
 use crate::sample::DatagramCounts;
 
 /// Sequence numbers behind the newest for which a second arrival is told from a first one.
@@ -23,7 +24,7 @@ const WORDS: usize = (WINDOW_DATAGRAMS / 64) as usize;
 ///
 /// Warm-up datagrams are tracked like the others and left out of every count and of the jitter.
 ///
-/// Memory is fixed: 8 KiB for the window. No arrival costs more than clearing the window.
+/// Memory is limited: 8 KiB for the window, and 8 KiB for times of transit. No arrival costs more than clearing the window.
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
     next_expected: u64,
@@ -35,7 +36,7 @@ pub struct SequenceTracker {
     late: u64,
     /// Runs of measured numbers that are missing between measured ones that arrived.
     loss_events: u64,
-    jitter: Jitter,
+    times: Times,
     has_warm_up: bool,
     /// Least measured number, `u64::MAX` before the first.
     lowest_measured: u64,
@@ -43,6 +44,21 @@ pub struct SequenceTracker {
     after_measured: u64,
     /// One bit for each number of the window, at its value modulo the window.
     seen: Box<[u64; WORDS]>,
+}
+
+/// What is found from the times of datagrams.
+#[derive(Clone, Debug, Default)]
+struct Times {
+    jitter: Jitter,
+    transits: Transits,
+}
+
+impl Times {
+    #[inline]
+    fn record(&mut self, sent_ns: u64, received_ns: u64) {
+        self.jitter.record(sent_ns, received_ns);
+        self.transits.record(sent_ns, received_ns);
+    }
 }
 
 impl Default for SequenceTracker {
@@ -62,7 +78,7 @@ impl SequenceTracker {
             reordered: 0,
             late: 0,
             loss_events: 0,
-            jitter: Jitter::default(),
+            times: Times::default(),
             has_warm_up: false,
             lowest_measured: u64::MAX,
             after_measured: 0,
@@ -95,7 +111,7 @@ impl SequenceTracker {
         self.lowest_measured = self.lowest_measured.min(seq);
         self.after_measured = seq + 1;
         self.received += 1;
-        self.jitter.record(sent_ns, received_ns);
+        self.times.record(sent_ns, received_ns);
     }
 
     /// Records `count` datagrams with the numbers `first_seq`, `first_seq + 1`, ... that were sent
@@ -127,8 +143,8 @@ impl SequenceTracker {
         self.lowest_measured = self.lowest_measured.min(first_seq);
         self.after_measured = after;
         self.received += u64::from(count);
-        self.jitter.record(sent_ns, received_ns);
-        self.jitter.repeat(count - 1);
+        self.times.record(sent_ns, received_ns);
+        self.times.jitter.repeat(count - 1);
     }
 
     /// The counts so far. `sent` is what the sender says it sent after the warm-up; without it
@@ -179,7 +195,13 @@ impl SequenceTracker {
     /// Interarrival jitter in nanoseconds (RFC 3550, section 6.4.1 and appendix A.8), over first
     /// arrivals in the order they came; `None` before the second.
     pub fn jitter_ns(&self) -> Option<f64> {
-        (self.received >= 2).then(|| self.jitter.in_ns())
+        (self.received >= 2).then(|| self.times.jitter.in_ns())
+    }
+
+    /// How long datagrams were on their way, by the difference of the two clocks: one in each batch that came at once.
+    /// `None` before the first that tells when it was sent.
+    pub fn transit(&self) -> Option<Transit> {
+        self.times.transits.transit()
     }
 
     fn record_each(
@@ -218,7 +240,7 @@ impl SequenceTracker {
         self.after_measured = self.after_measured.max(seq + 1);
         self.received += 1;
         self.reordered += 1;
-        self.jitter.record(sent_ns, received_ns);
+        self.times.record(sent_ns, received_ns);
     }
 
     /// The numbers from the next expected one up to `seq`, not included, are missing so far.

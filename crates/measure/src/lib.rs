@@ -19,7 +19,7 @@
 //! * [`histogram`] keeps latencies.
 //! * [`datagram`] counts what became of numbered datagrams.
 //! * [`media`] counts what became of the frames that datagrams make up.
-//! * [`clock_offset`] compares two clocks.
+//! * [`clock_offset`] compares two clocks, [`one_way`] has the delay of each direction.
 //! * [`collected`] names what is read from a host's kernel beside a test.
 //! * [`comparison`] tells whether two ways to measure differ.
 //! * [`fairness`] compares flows.
@@ -64,6 +64,7 @@ pub mod loaded;
 pub mod matrix;
 pub mod media;
 pub mod metric;
+pub mod one_way;
 pub mod order;
 pub mod paths;
 pub mod plan;

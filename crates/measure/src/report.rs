@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::{EndExtension, FlowExtension};
+use crate::one_way::Transit;
 use crate::plan::{Direction, Handshake, Workload};
 use crate::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Role, TcpStatus, Traffic};
 
@@ -210,6 +211,9 @@ pub struct FlowReport {
     /// Interarrival jitter (RFC 3550, section 6.4.1 and appendix A.8).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<f64>,
+    /// How long datagrams were on their way by the two ends' clocks (native, receiver).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transit: Option<Box<Transit>>,
     /// Segments sent again in the measured time (TCP): another dialect counts them itself, or its peer tells this alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,

@@ -98,6 +98,10 @@ pub struct Environment {
     /// The server's clock less the client's, measured on the control connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset: Option<ClockOffset>,
+    /// How the same offset changed during the measured part, from all pings. Absent where no constant drift agrees
+    /// with all of them: an end's clock was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_track: Option<ClockTrack>,
     /// Round-trip time of the control connection, least of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_rtt_ns: Option<u64>,
@@ -111,6 +115,31 @@ pub struct ClockOffset {
     /// The truth is at most this far away at any time of the test: half a round trip (RFC 5905,
     /// section 8), and 100 parts per million of the time between that round trip and the farther
     /// end of the test, as far as two clocks may drift apart.
+    pub bound_ns: u64,
+}
+
+/// The server's clock less the client's over the measured part of a run, if the two drift apart at a constant rate of at
+/// most 500 parts per million.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockTrack {
+    /// The pings that it was found from.
+    pub pings: u64,
+    /// When the measured part began.
+    pub begin: OffsetAt,
+    /// When it ended.
+    pub end: OffsetAt,
+    /// By how much the server's clock runs faster, in parts per million.
+    pub drift_ppm: f64,
+    /// The truth is at most this far away.
+    pub drift_bound_ppm: f64,
+}
+
+/// The server's clock less the client's at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OffsetAt {
+    /// The middle of what all pings allow.
+    pub offset_ns: i64,
+    /// The truth is at most this far away.
     pub bound_ns: u64,
 }
 

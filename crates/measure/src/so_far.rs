@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::histogram::IntervalHistogram;
 use crate::limits::{Cause, Limit, Measured, find_limits};
 use crate::plan::{Direction, Kind, Workload};
 use crate::report::{Disturbance, EndReport, FlowReport, SocketQueues, ThreadDemand};
@@ -41,6 +42,7 @@ struct EndSoFar {
     datagrams: DatagramCounts,
     transactions: u64,
     latency_sum_ns: f64,
+    latencies: IntervalHistogram,
     /// The newest, in order. Where earlier ones are gone, the first is what the others are counted from.
     samples: Vec<Sample>,
 }
@@ -58,13 +60,16 @@ impl EndSoFar {
         let transactions = sample.transactions.unwrap_or(0);
         self.transactions = self.transactions.saturating_add(transactions);
         self.latency_sum_ns += sample.latency_mean_ns.unwrap_or(0.0) * transactions as f64;
+        let latencies = sample.latency_hdr.as_deref().map(IntervalHistogram::from_base64);
+        // What can't be read is left out: it is a figure for people, and the report has the whole.
+        latencies.into_iter().flatten().for_each(|latencies| self.latencies.merge(&latencies));
         if self.samples.len() >= LOOKED_AT {
             self.samples.remove(0);
             if let Some(first) = self.samples.first_mut() {
                 first.warm_up = true;
             }
         }
-        self.samples.push(sample.clone());
+        self.samples.push(Sample { latency_hdr: None, ..sample.clone() });
     }
 
     fn per_s(&self, count: u64) -> Option<f64> {
@@ -180,6 +185,11 @@ impl SoFar {
         let count = self.client.transactions;
         (count > 0 && self.client.latency_sum_ns > 0.0)
             .then(|| self.client.latency_sum_ns / count as f64)
+    }
+
+    /// The latencies of transactions, or the times of connections, that began after the warm-up. Empty: none are known.
+    pub fn latencies(&self) -> &IntervalHistogram {
+        &self.client.latencies
     }
 
     /// What of the datagrams was lost, all directions together, as far as the receivers know. `None`: there were none.

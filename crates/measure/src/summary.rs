@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::Limit;
+use crate::one_way::OneWay;
 use crate::quantile::QuantileInterval;
 use crate::sample::{CpuSeconds, DatagramCounts};
 
@@ -132,6 +133,9 @@ pub struct Summary {
     /// [`FAIRNESS`](crate::metric::FAIRNESS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
+    /// The delay of each direction of the path, under the load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub one_way: Vec<OneWay>,
     /// What limited each direction, the worst flow's first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,

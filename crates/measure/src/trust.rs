@@ -108,6 +108,14 @@ pub enum ReasonCode {
     NotSteady,
     /// The clock that gives samples their time of day was set.
     Clock,
+    /// There were fewer runs or intervals than what was asked for takes.
+    Few,
+    /// Of several runs: one could not be measured.
+    RunFailed,
+    /// Of several runs: the precision that was asked for was not reached.
+    NotConverged,
+    /// Of several runs: some are doubtful or invalid themselves.
+    DoubtfulRuns,
 }
 
 /// The unit of a reason's value and limit.
@@ -156,6 +164,22 @@ pub struct Reason {
 }
 
 impl Reason {
+    /// A reason for doubt with its sentence and nothing else.
+    pub(crate) fn doubt(code: ReasonCode, text: String) -> Self {
+        Self { code, severity: Severity::Doubtful, ..Self::contradiction(text) }
+    }
+
+    /// There were so many, and fewer than `least`.
+    pub(crate) fn few(there: usize, least: usize, text: String, way_out: &str) -> Self {
+        Self {
+            value: Some(there as f64),
+            limit: Some(least as f64),
+            unit: Some(ReasonUnit::Count),
+            way_out: Some(way_out.to_owned()),
+            ..Self::doubt(ReasonCode::Few, text)
+        }
+    }
+
     /// Figures that contradict each other: the sentence has them.
     pub fn contradiction(text: String) -> Self {
         Self {

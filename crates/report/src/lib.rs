@@ -18,6 +18,7 @@ mod chart;
 mod comparison;
 mod curve;
 mod embedded;
+mod grid;
 mod html;
 mod list;
 mod matrix;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use comparison::{ComparisonText, render_comparison};
 pub use embedded::{ExtractError, LONGEST_DOCUMENT, extract};
+pub use grid::PairValue;
 pub use html::Html;
 pub use list::{ListedRun, render_list};
 pub use matrix::{MOST_POINTS, Mark, MatrixPage, MatrixRow, render_matrix};

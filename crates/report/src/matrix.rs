@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_measure::comparison::median;
 
 use crate::chart::render_spark;
+use crate::grid::{PairValue, render_grids};
 use crate::html::{Html, facts};
 use crate::page::Page;
 
@@ -40,6 +41,9 @@ pub struct MatrixPage {
     pub notes: Vec<String>,
     /// The command lines that measure the same again.
     pub repeat: Vec<String>,
+    /// Of a page that is served: the path below which each pair of a cell has a page of its own, as
+    /// `POSITION/NUMBER`. Absent: values lead to their points.
+    pub served_at: Option<String>,
 }
 
 /// A point of a matrix.
@@ -61,6 +65,12 @@ pub struct MatrixRow {
     pub status: String,
     /// Its values over time.
     pub course: Vec<Option<f64>>,
+    /// The unit of its values; empty: not known.
+    pub unit: String,
+    /// The place of its first measured sample in the run's order.
+    pub position: Option<u32>,
+    /// What each pair of hosts came to.
+    pub pairs: Vec<PairValue>,
 }
 
 impl Mark {
@@ -78,6 +88,8 @@ impl Mark {
 pub fn render_matrix(matrix: &MatrixPage) -> Page {
     let mut body = Html::new();
     body.html(&facts(&matrix.facts));
+    let shown = || (1..).zip(matrix.rows.iter().take(MOST_POINTS));
+    body.html(&render_grids(matrix, shown()));
     body.markup("<h2>Points</h2>\n<p class=\"soft\">Coloured by the ratio to the median of the points with the same ")
         .markup("metric: from 5 % on, and stronger from 20 % on.</p>\n")
         .markup("<div class=\"wide\"><table class=\"grid\"><thead><tr>");
@@ -88,9 +100,9 @@ pub fn render_matrix(matrix: &MatrixPage) -> Page {
         "<th>metric</th><th>mean</th><th>over time</th><th>status</th></tr></thead><tbody>\n",
     );
     let scales = scales_of(&matrix.rows);
-    for row in matrix.rows.iter().take(MOST_POINTS) {
+    for (number, row) in shown() {
         let (median, high) = scales.get(row.metric.as_str()).copied().unwrap_or_default();
-        body.html(&render_row(row, median, high));
+        body.html(&render_row(row, number, median, high));
     }
     body.markup("</tbody></table></div>\n");
     if matrix.rows.len() > MOST_POINTS {
@@ -128,14 +140,21 @@ fn scales_of(rows: &[MatrixRow]) -> BTreeMap<&str, (Option<f64>, f64)> {
     values.into_iter().map(|(metric, (values, high))| (metric, (median(&values), high))).collect()
 }
 
-fn render_row(row: &MatrixRow, median: Option<f64>, high: f64) -> Html {
+fn render_row(row: &MatrixRow, number: usize, median: Option<f64>, high: f64) -> Html {
     let mut html = Html::new();
-    html.markup("<tr>");
+    // Values between hosts lead there.
+    match row.pairs.is_empty() {
+        true => html.markup("<tr>"),
+        false => html.markup("<tr id=\"p").number(number as f64).markup("\">"),
+    };
     for value in &row.parameters {
         html.markup("<td>").text(value).markup("</td>");
     }
     html.markup("<td>").text(&row.metric).markup("</td><td><span class=\"heat ");
-    html.markup(heat(row, median)).markup("\">").text(&row.value_text).markup("</span></td><td>");
+    html.markup(heat_of(row.value, median, row.more_is_better))
+        .markup("\">")
+        .text(&row.value_text)
+        .markup("</span></td><td>");
     if row.course.iter().any(Option::is_some) {
         html.markup("<span class=\"spark\">")
             .html(&render_spark(&row.course, high, "Values over time"))
@@ -147,9 +166,12 @@ fn render_row(row: &MatrixRow, median: Option<f64>, high: f64) -> Html {
 }
 
 /// The class of a value's colour.
-fn heat(row: &MatrixRow, median: Option<f64>) -> &'static str {
-    let (Some(value), Some(median), Some(more_is_better)) = (row.value, median, row.more_is_better)
-    else {
+pub(crate) fn heat_of(
+    value: Option<f64>,
+    median: Option<f64>,
+    more_is_better: Option<bool>,
+) -> &'static str {
+    let (Some(value), Some(median), Some(more_is_better)) = (value, median, more_is_better) else {
         return "";
     };
     if median <= 0.0 || value <= 0.0 {
@@ -171,11 +193,6 @@ mod tests {
 
     #[test]
     fn colours_follow_what_is_better() {
-        let row = |value: f64, more_is_better| MatrixRow {
-            value: Some(value),
-            more_is_better,
-            ..MatrixRow::default()
-        };
         for (value, more, class) in [
             (100.0, Some(true), ""),
             (110.0, Some(true), "up1"),
@@ -185,9 +202,9 @@ mod tests {
             (50.0, None, ""),
             (0.0, Some(true), ""),
         ] {
-            assert_eq!(heat(&row(value, more), Some(100.0)), class, "{value}");
+            assert_eq!(heat_of(Some(value), Some(100.0), more), class, "{value}");
         }
-        assert_eq!(heat(&row(1.0, Some(true)), None), "");
+        assert_eq!(heat_of(Some(1.0), None, Some(true)), "");
     }
 
     #[test]

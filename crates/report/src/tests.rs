@@ -17,7 +17,7 @@ use linerate_measure::{
 use serde_json::{Value, json};
 
 use crate::{
-    ComparisonText, ListedRun, MatrixPage, MatrixRow, Page, RunText, Source, extract,
+    ComparisonText, ListedRun, MatrixPage, MatrixRow, Page, PairValue, RunText, Source, extract,
     render_comparison, render_list, render_matrix, render_run,
 };
 
@@ -380,6 +380,12 @@ fn no_string_of_a_matrix_or_a_list_is_markup() {
             value_text: own(),
             status: own(),
             course: vec![Some(1.0), None, Some(f64::NAN)],
+            unit: own(),
+            position: Some(0),
+            pairs: vec![
+                PairValue { client: own(), server: "b".to_owned(), ..PairValue::default() },
+                PairValue { client: "b".to_owned(), server: own(), ..PairValue::default() },
+            ],
             ..MatrixRow::default()
         };
         let matrix = MatrixPage {
@@ -389,6 +395,7 @@ fn no_string_of_a_matrix_or_a_list_is_markup() {
             rows: vec![row],
             notes: vec![own()],
             repeat: vec![own()],
+            served_at: Some(own()),
         };
         let listed = ListedRun {
             name: own(),

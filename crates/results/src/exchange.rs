@@ -52,13 +52,24 @@ impl Reply {
     }
 }
 
+/// Why a request has no answer: a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// None came. One may come the next time.
+    #[error("{0}")]
+    Away(String),
+    /// What answers is not trusted, and the next time it won't be either.
+    #[error("{0}")]
+    Untrusted(String),
+}
+
 /// Carries requests to one server.
 pub trait Exchange {
     /// Sends a request and awaits its answer, whatever its status.
     ///
     /// # Errors
-    /// Where none came: a sentence.
-    fn send(&mut self, request: &Request<'_>) -> Result<Reply, String>;
+    /// Where none came.
+    fn send(&mut self, request: &Request<'_>) -> Result<Reply, SendError>;
 
     /// Waits so long or somewhat longer. False: nothing more is wanted.
     fn pause(&mut self, time: Duration) -> bool;
@@ -69,6 +80,8 @@ pub trait Exchange {
 pub(crate) enum GivenUp {
     /// The server was away or busy too often in a row; its last reason.
     Away(String),
+    /// What answers is not trusted.
+    Untrusted(String),
     /// Nothing more is wanted.
     Interrupted,
 }
@@ -86,7 +99,8 @@ pub(crate) fn send_patiently(
         let (why, pause) = match exchange.send(request) {
             Ok(reply) if !may_pass(reply.status) => return Ok(reply),
             Ok(reply) => (reply.reason(), reply.retry_after),
-            Err(why) => (why, None),
+            Err(SendError::Away(why)) => (why, None),
+            Err(SendError::Untrusted(why)) => return Err(GivenUp::Untrusted(why)),
         };
         failures += 1;
         wait(exchange, failures, tries, pause, &why)?;

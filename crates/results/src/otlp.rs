@@ -117,6 +117,9 @@ pub enum PushError {
     /// The server can't be reached or is too busy. The same may succeed later.
     #[error("the collector can't be reached: {0}")]
     Away(String),
+    /// What answers is not trusted.
+    #[error("the collector is not trusted: {0}")]
+    Untrusted(String),
     /// The server refuses the request.
     #[error("the collector refuses the metrics: {0}")]
     Refused(String),
@@ -142,6 +145,7 @@ pub fn push(
     let reply = match send_patiently(exchange, &request, TRIES, may_pass) {
         Ok(reply) => reply,
         Err(GivenUp::Away(why)) => return Err(PushError::Away(why)),
+        Err(GivenUp::Untrusted(why)) => return Err(PushError::Untrusted(why)),
         Err(GivenUp::Interrupted) => return Err(PushError::Interrupted),
     };
     match reply.status {

@@ -20,7 +20,7 @@ const FOOT_ROWS: u16 = 1;
 /// So many notes are shown.
 const NOTES_SHOWN: usize = 3;
 /// A histogram tells a time from those that differ by more than such a part of it.
-const NEIGHBOURS: u64 = 1_000;
+const NEIGHBOURS: u64 = 100;
 /// Limits of buckets up to the longest time that is counted: an hour.
 const STEPS: u32 = 39;
 /// The columns beside a bar of the distribution.
@@ -52,7 +52,8 @@ const TRANSACTIONS: Series =
     Series { name: "transactions", of: |point| point.per_s, write: per_s, colour: Color::Green };
 const CONNECTIONS: Series = Series { name: "connections", ..TRANSACTIONS };
 const LATENCY: Series =
-    Series { name: "latency", of: |point| point.latency_ns, write: time, colour: Color::Cyan };
+    Series { name: "mean latency", of: |point| point.latency_ns, write: time, colour: Color::Cyan };
+const P99: Series = Series { name: "p99", of: |point| point.p99_ns, ..LATENCY };
 
 impl Screen {
     /// Draws it into all of a buffer.
@@ -177,23 +178,31 @@ impl Screen {
     }
 
     fn draw_times(&self, buffer: &mut Buffer, page: Rect, load: &Load) {
+        let all = load.so_far.latencies();
         let head = match load.so_far.workload().kind {
             Kind::Stream { .. } => "round-trip times at the ends of intervals",
+            Kind::Rr { .. } if !all.is_empty() => "latencies",
             Kind::Rr { .. } => "mean latencies of the intervals",
+            Kind::Connect { .. } if !all.is_empty() => "times of connections",
             Kind::Connect { .. } => "mean times of connections in the intervals",
         };
         put(buffer, page.y, head, self.bold());
-        let Some(latency) = load.history.times.latency() else { return };
-        let mut quantiles = vec![format!("min {}", render_duration_ns(latency.min))];
-        let known = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99)];
-        let known = known.into_iter().filter_map(|(name, ns)| Some((name, ns?)));
-        quantiles.extend(known.map(|(name, ns)| format!("{name} {}", render_duration_ns(ns))));
-        quantiles.push(format!("max {}", render_duration_ns(latency.max)));
+        let times = if all.is_empty() { &load.history.times } else { all };
+        let ends = (times.recorded().next(), times.recorded().next_back());
+        let (Some((least, _)), Some((greatest, _))) = ends else { return };
+        let quantiles = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)]
+            .map(|(name, q)| (name, times.quantile_ns(q)));
+        let known: Vec<String> = [("min", Some(least))]
+            .into_iter()
+            .chain(quantiles)
+            .chain([("max", Some(greatest))])
+            .filter_map(|(name, ns)| Some(format!("{name} {}", render_duration_ns(ns?))))
+            .collect();
         if page.height > 1 {
-            put(buffer, page.y + 1, &quantiles.join("  "), Style::new());
+            put(buffer, page.y + 1, &known.join("  "), Style::new());
         }
         let room = usize::from(page.height.saturating_sub(2));
-        let buckets = buckets_of(load.history.times.counts(), room);
+        let buckets = buckets_of(times.recorded(), room);
         let greatest = buckets.iter().map(|(_, count)| *count).max().unwrap_or(0);
         let columns = usize::from(page.width).saturating_sub(BESIDE_BAR);
         for (row, (upper_ns, count)) in buckets.iter().enumerate() {
@@ -208,8 +217,8 @@ impl Screen {
 fn series_of(load: &Load) -> Vec<Series> {
     match load.so_far.workload().kind {
         Kind::Stream { .. } => vec![UP, DOWN, RTT],
-        Kind::Rr { .. } => vec![TRANSACTIONS, LATENCY],
-        Kind::Connect { .. } => vec![CONNECTIONS, LATENCY],
+        Kind::Rr { .. } => vec![TRANSACTIONS, LATENCY, P99],
+        Kind::Connect { .. } => vec![CONNECTIONS, LATENCY, P99],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use linerate_measure::histogram::Histogram;
+use linerate_measure::histogram::IntervalHistogram;
 use linerate_measure::paths::SendingPaths;
 use linerate_measure::{Direction, Role, Sample, Workload};
 
@@ -20,6 +20,8 @@ pub(crate) struct Point {
     /// Transactions or connections.
     pub(crate) per_s: Option<f64>,
     pub(crate) latency_ns: Option<f64>,
+    /// The 99th percentile of the latencies, where there are enough.
+    pub(crate) p99_ns: Option<f64>,
     pub(crate) rtt_ns: Option<f64>,
 }
 
@@ -37,7 +39,7 @@ pub(crate) struct History {
     paths: BTreeMap<Role, SendingPaths>,
     pub(crate) flows: BTreeMap<u32, FlowNow>,
     /// Round-trip times of flows at the ends of intervals, or mean latencies of intervals.
-    pub(crate) times: Histogram,
+    pub(crate) times: IntervalHistogram,
 }
 
 impl History {
@@ -60,6 +62,9 @@ impl History {
         if !is_stream && sample.role == Role::Client {
             point.per_s = sample.transactions.map(|done| done as f64 * 1e9 / length_ns);
             point.latency_ns = sample.latency_mean_ns;
+            let latencies = sample.latency_hdr.as_deref().map(IntervalHistogram::from_base64);
+            let latencies = latencies.and_then(Result::ok);
+            point.p99_ns = latencies.and_then(|all| all.quantile_ns(0.99)).map(|ns| ns as f64);
         }
         let latency_ns = sample.latency_mean_ns.filter(|_| !is_stream);
         latency_ns.into_iter().for_each(|ns| self.times.record_ns(ns.max(0.0) as u64));

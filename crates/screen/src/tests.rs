@@ -1,3 +1,4 @@
+use linerate_measure::histogram::IntervalHistogram;
 use linerate_measure::sample::{DatagramCounts, FlowSample, TcpStatus, Traffic};
 use linerate_measure::{Direction, End, Plan, Role, Sample, Transport, Workload};
 use proptest::prelude::*;
@@ -151,7 +152,40 @@ fn transactions_have_their_rate_and_latency() {
     });
     let shown = drawn(&screen, 80, 24);
     assert_eq!(shown[3], "transactions 9.12k/s, greatest 9.12k/s");
-    assert!(shown.iter().any(|row| row == "latency 105 µs, greatest 105 µs"), "{shown:#?}");
+    assert!(shown.iter().any(|row| row == "mean latency 105 µs, greatest 105 µs"), "{shown:#?}");
+}
+
+#[test]
+fn transactions_have_the_quantiles_that_they_support() {
+    let mut screen = begun(Workload::rr(Transport::Tcp));
+    let second = |index, latencies: &[u64]| {
+        let mut histogram = IntervalHistogram::default();
+        latencies.iter().for_each(|ns| histogram.record_ns(*ns));
+        Sample {
+            transactions: Some(latencies.len() as u64),
+            latency_mean_ns: Some(150_000.0),
+            latency_hdr: Some(histogram.to_base64()),
+            ..sample(Role::Client, index)
+        }
+    };
+    screen.handle_sample(&second(0, &[100_000; 200]));
+    let shown = drawn(&screen, 80, 24);
+    assert_eq!(shown[1], "run 3 of 8, 4 of 10 s, 200 transactions/s so far, p50 100 µs");
+    screen.handle_sample(&second(1, &[[100_000; 390], [200_000; 390]].concat()));
+    let shown = drawn(&screen, 80, 24);
+    assert_eq!(
+        shown[1],
+        "run 3 of 8, 4 of 10 s, 490 transactions/s so far, p50 100 µs, p99 200 µs"
+    );
+    assert!(shown.iter().any(|row| row == "p99 200 µs, greatest 200 µs"), "{shown:#?}");
+    screen.handle_key(b'3');
+    let shown = drawn(&screen, 80, 24);
+    assert_eq!(
+        shown[3..5],
+        ["latencies", "min 100 µs  p50 100 µs  p90 200 µs  p99 200 µs  max 200 µs"]
+    );
+    assert!(shown[5].starts_with("   100 µs     590  ███"), "{shown:#?}");
+    assert!(shown[6].starts_with("   200 µs     390  ███"), "{shown:#?}");
 }
 
 #[test]

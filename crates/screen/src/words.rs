@@ -18,8 +18,7 @@ pub fn render_so_far(so_far: &SoFar) -> String {
         false => format!("{figure} so far"),
     };
     let mut parts = vec![figure];
-    let latency = so_far.mean_latency_ns();
-    parts.extend(latency.map(|mean| format!("mean {}", render_duration_ns(mean as u64))));
+    parts.extend(render_latency(so_far));
     parts.extend(render_frames(so_far));
     parts.extend(so_far.loss_ratio().map(|lost| format!("{} lost", render_percent(lost))));
     parts.extend(render_limits(so_far));
@@ -41,6 +40,18 @@ fn render_goodput(so_far: &SoFar) -> Option<String> {
 
 fn render_transactions(so_far: &SoFar, what: &str) -> Option<String> {
     so_far.transactions_per_s().map(|per_s| format!("{} {what}/s", render_count(per_s)))
+}
+
+/// The quantiles that the latencies so far support, or their mean.
+fn render_latency(so_far: &SoFar) -> Option<String> {
+    let told = |name: &str, ns: u64| format!("{name} {}", render_duration_ns(ns));
+    let quantile = |(name, q)| Some(told(name, so_far.latencies().quantile_ns(q)?));
+    let quantiles: Vec<String> =
+        [("p50", 0.5), ("p99", 0.99)].into_iter().filter_map(quantile).collect();
+    match quantiles.is_empty() {
+        true => so_far.mean_latency_ns().map(|mean| told("mean", mean as u64)),
+        false => Some(quantiles.join(", ")),
+    }
 }
 
 /// Of a media stream.

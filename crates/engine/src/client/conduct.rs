@@ -91,7 +91,7 @@ impl NativeClientTest<'_> {
                 return Ok(());
             }
             self.progress.asked_start = true;
-            let offset_ns = self.offset.estimate().map_or(0, |estimate| estimate.offset_ns);
+            let offset_ns = self.clocks.offset.estimate().map_or(0, |estimate| estimate.offset_ns);
             let at = self.start.at_utc_ns.map(|at| at.saturating_add(offset_ns));
             self.control.machine.start(at);
         }

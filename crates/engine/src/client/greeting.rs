@@ -3,12 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use linerate_wire::visible::visible_line;
-use rustls::CertificateError;
-
 use super::dial::{CONNECT_NS, LOOK_NS};
 use crate::clock::monotonic_ns;
-use crate::control::{ALPN, Channel, Reading, TlsChannel, wait};
+use crate::control::{ALPN, Channel, Reading, TlsChannel, certificate_fault, wait};
 use crate::error::Error;
 use crate::event::Cancel;
 
@@ -86,23 +83,7 @@ fn cut_off(channel: &TlsChannel, error: Error) -> Result<Greeting, Error> {
 fn unvouched(error: &io::Error, host: &str) -> Option<Error> {
     let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     let rustls::Error::InvalidCertificate(why) = inner else { return None };
-    let why = match why {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "it has expired, or this machine's clock is wrong".to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "it isn't valid yet, or this machine's clock is wrong".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            format!("it is for another name than \"{host}\"")
-        }
-        CertificateError::UnknownIssuer => {
-            "its chain doesn't end with a certificate of --ca".to_owned()
-        }
-        CertificateError::BadSignature => "a signature in its chain is wrong".to_owned(),
-        CertificateError::BadEncoding => "it can't be read".to_owned(),
-        other => visible_line(&other.to_string()),
-    };
+    let why = certificate_fault(why, host, "a certificate of --ca");
     Some(Error::Refused(format!(
         "the server's certificate isn't valid under the authority of --ca: {why}"
     )))

@@ -1,6 +1,7 @@
 //! A measurement's client: dials, asks, opens the flows, conducts its end of the load, and makes
 //! one document of what both ends counted.
 
+mod clocks;
 mod conduct;
 mod dial;
 mod greeting;

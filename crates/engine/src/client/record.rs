@@ -1,6 +1,7 @@
 //! What is known of a run so far, and the document it becomes.
 
 use linerate_measure::Plan;
+use linerate_measure::one_way::OneWay;
 use linerate_measure::run::{Draft, Outcome, Run, exit};
 use linerate_measure::summary::{judge, judge_server_times};
 
@@ -14,13 +15,15 @@ pub(super) struct Record {
     pub(super) draft: Draft,
     /// From the load's opening until the server's result had come.
     pub(super) load_ns: Option<u64>,
+    /// The delays of the path's two directions.
+    pub(super) one_way: Vec<OneWay>,
 }
 
 impl Record {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut draft = Draft::new(random_run_id(), plan.clone());
         draft.environment.client = host_facts();
-        Self { draft, load_ns: None }
+        Self { draft, load_ns: None, one_way: Vec::new() }
     }
 
     /// The document. `outcome` says whether the session came to its end.
@@ -33,6 +36,7 @@ impl Record {
         let (outcome, exit_code, message) = self.conclude(outcome, cancel);
         self.draft.contradictions = self.contradictions();
         let mut run = self.draft.into_run(outcome, exit_code, message);
+        run.summary.one_way = self.one_way;
         let dropped = sink.dropped();
         if dropped > 0 {
             let note = format!("{dropped} events were not shown: the reader was too slow");

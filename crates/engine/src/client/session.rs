@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_measure::clock_offset::{OffsetEstimator, RoundTrip};
 use linerate_measure::report::EndReport;
 use linerate_measure::sample::Role;
 use linerate_measure::{Kind, Plan, Transport};
 use linerate_wire::Machine;
-use linerate_wire::native::client::{Client, ClientConfig, ClientEvent, ClockSample};
+use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::{Fault, Stage};
 use rustix::event::{PollFd, PollFlags};
 
+use super::clocks::Clocks;
 use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, local_addresses, unused_binds};
 use super::greeting::{Greeting, greet};
 use super::opener::Opener;
@@ -150,7 +150,7 @@ pub(super) struct NativeClientTest<'a> {
     waker: Arc<Waker>,
     pub(super) load: Option<Load>,
     pub(super) opener: Option<Opener>,
-    pub(super) offset: OffsetEstimator,
+    pub(super) clocks: Clocks,
     pub(super) progress: Progress,
     pub(super) start: Start<'a>,
     result: Option<EndReport>,
@@ -189,7 +189,7 @@ impl<'a> NativeClientTest<'a> {
             waker: Arc::new(Waker::new()?),
             load: None,
             opener: None,
-            offset: OffsetEstimator::new(),
+            clocks: Clocks::default(),
             progress: Progress::default(),
             start: Start { at_utc_ns: plan.start_at_utc_ns, ..Start::default() },
             result: None,
@@ -290,7 +290,9 @@ impl<'a> NativeClientTest<'a> {
                 self.record.draft.environment.server = read_host(&host);
                 self.open_flows(token)?;
             }
-            ClientEvent::ClockSample(sample) => self.record_clock(&sample),
+            ClientEvent::ClockSample(sample) => {
+                self.clocks.record(&sample, &mut self.record.draft);
+            }
             ClientEvent::Ready => {
                 self.progress.server_ready = true;
                 if let (Some(opener), Some(load)) = (&mut self.opener, &mut self.load) {
@@ -363,17 +365,6 @@ impl<'a> NativeClientTest<'a> {
         Ok(())
     }
 
-    fn record_clock(&mut self, sample: &ClockSample) {
-        self.offset.record(RoundTrip {
-            client_sent_ns: sample.client_sent_utc_ns,
-            server_received_ns: sample.server_received_utc_ns,
-            server_sent_ns: sample.server_replied_utc_ns,
-            client_received_ns: sample.client_received_utc_ns,
-        });
-        self.record.draft.environment.clock_offset = self.offset.estimate();
-        self.record.draft.environment.control_rtt_ns = self.offset.rtt_ns();
-    }
-
     fn handle_started(&mut self) {
         let wait_ns = self.start.at_utc_ns.map_or(0, |at| at.saturating_sub(utc_ns()));
         self.start.opens_at_ns =
@@ -392,6 +383,7 @@ impl<'a> NativeClientTest<'a> {
         place: Option<&mut Option<KeptConversation>>,
     ) -> Result<(), Error> {
         self.record.draft.notes.extend(access.doubt.clone());
+        let measuring_ns = self.load.as_ref().and_then(Load::measuring_ns);
         if let Some(load) = self.load.take()
             && load.is_open()
         {
@@ -402,6 +394,10 @@ impl<'a> NativeClientTest<'a> {
             self.record.draft.client = Some(report);
         }
         self.record.draft.server = self.result.take();
+        if let Some(from_ns) = measuring_ns {
+            let to_ns = self.ended_ns.unwrap_or_else(monotonic_ns);
+            self.clocks.conclude((from_ns, to_ns), self.record);
+        }
         if self.progress.samples_left_out > 0 {
             self.record.draft.notes.push(format!(
                 "{} samples of the server were left out: they were invalid, or more than the intervals",

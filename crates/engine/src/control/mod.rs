@@ -31,6 +31,7 @@ pub(crate) use tls::{
 };
 pub(crate) use tls_channel::TlsChannel;
 pub(crate) use trust::Trusts;
+pub use trust::certificate_fault;
 
 /// What client and server agree to speak inside TLS (ALPN, RFC 7301).
 pub(crate) const ALPN: &[u8] = b"linerate";

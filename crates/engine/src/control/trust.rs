@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use linerate_wire::visible::visible_line;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use crate::access::Authority;
 use crate::error::Error;
@@ -44,6 +45,31 @@ impl Trusts {
         let verifier =
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
         verifier.build().map(Self::Vouched).map_err(|error| unusable(error.to_string()))
+    }
+}
+
+/// What is wrong with a certificate of a server that was asked for by the name `host`; its chain should end with
+/// `authority`.
+pub fn certificate_fault(why: &CertificateError, host: &str, authority: &str) -> String {
+    match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "it has expired, or this machine's clock is wrong".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it isn't valid yet, or this machine's clock is wrong".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("it is for another name than \"{host}\"")
+        }
+        CertificateError::UnknownIssuer => format!("its chain doesn't end with {authority}"),
+        CertificateError::BadSignature => "a signature in its chain is wrong".to_owned(),
+        CertificateError::BadEncoding => "it can't be read".to_owned(),
+        other => match other.to_string() {
+            text if text.contains("CaUsedAsEndEntity") => {
+                "it is an authority's, and so can't be a server's".to_owned()
+            }
+            text => visible_line(&text),
+        },
     }
 }
 

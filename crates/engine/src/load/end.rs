@@ -378,6 +378,7 @@ fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, e
         let bytes = counts.received.unwrap_or(0) * unit_bytes;
         report.received = Some(Traffic { bytes, calls });
         report.jitter_ns = arrivals.jitter_ns();
+        report.transit = arrivals.transit().map(Box::new);
         report.datagrams = Some(counts);
     }
 }

@@ -261,6 +261,11 @@ impl Load {
         self.meter.opened_ns()
     }
 
+    /// When the measured part began.
+    pub(crate) fn measuring_ns(&self) -> Option<u64> {
+        self.opened_ns().filter(|_| !self.meter.measured_nothing()).map(|_| self.meter.measuring_ns)
+    }
+
     /// Opens the gate: those that begin an exchange or a transfer begin now.
     pub(crate) fn open(&mut self, now_ns: u64) {
         let warming = self.workload.omit_ns > 0;

@@ -147,6 +147,7 @@ impl NativeAcceptor {
             }
             self.give_turns();
             self.conduct_all();
+            self.tell_status(monotonic_ns());
             self.set_first_window();
             if self.listener.is_left {
                 self.leave_or_take_listener();
@@ -338,6 +339,20 @@ impl NativeAcceptor {
                 test.handle_other_tests(others);
             }
         }
+    }
+
+    /// Tells what the server does, where somebody reads it.
+    fn tell_status(&mut self, now_ns: u64) {
+        let Some(mut status) = self.lifetime.teller.begin(now_ns) else { return };
+        status.waiting = self.admission.waiting().count() as u64;
+        for number in self.tests.values() {
+            if let Some(Incoming::Control(control)) = self.clients.kept_mut(*number)
+                && let Some(test) = &mut control.test
+            {
+                status.add_test(test.figures(now_ns));
+            }
+        }
+        self.lifetime.teller.tell(&status);
     }
 
     /// Whether a client that has agreed on TLS is about to lose its place. Handshakes of others wait for their turns

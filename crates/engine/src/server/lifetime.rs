@@ -1,9 +1,11 @@
-//! How long the server serves, and what it gives back when tests are over.
+//! How long the server serves, what it has served, and what it gives back when tests are over.
 
 use linerate_measure::Workload;
+use linerate_measure::record::TestFigures;
 use linerate_measure::units::render_duration_ns;
 
 use super::ServeOptions;
+use super::status::Teller;
 use crate::acceptor::IdleTimeout;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::event::{Event, Sink};
@@ -14,7 +16,7 @@ const MANY_FLOWS: u32 = 1_000;
 /// The threads of a test that has ended have let go of what they had after this time.
 const LETTING_GO_NS: u64 = 2 * SECOND_NS;
 
-/// How long a server serves.
+/// How long a server serves, and what it has served.
 pub(super) struct Lifetime {
     one_off: bool,
     idle_timeout: IdleTimeout,
@@ -22,6 +24,8 @@ pub(super) struct Lifetime {
     served: Option<usize>,
     /// When freed memory is given back to the system.
     gives_back_at_ns: Option<u64>,
+    /// Counts tests that are over.
+    pub(super) teller: Teller,
 }
 
 impl Lifetime {
@@ -31,6 +35,7 @@ impl Lifetime {
             idle_timeout: IdleTimeout::new(options.idle_timeout_ns),
             served: None,
             gives_back_at_ns: None,
+            teller: Teller::new(None),
         }
     }
 
@@ -72,8 +77,14 @@ impl Lifetime {
             .then_some("this server takes one test and ends then (serve --one-off)")
     }
 
-    /// A client's test is over.
-    pub(super) fn note_end(&mut self, number: usize, workload: &Workload) {
+    /// A client's test is over, and has carried this.
+    pub(super) fn note_end(
+        &mut self,
+        number: usize,
+        workload: &Workload,
+        figures: Option<TestFigures>,
+    ) {
+        self.teller.handle_end(figures);
         self.idle_timeout.note_busy();
         if self.one_off {
             self.served = Some(number);

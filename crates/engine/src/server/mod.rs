@@ -13,12 +13,14 @@ mod control;
 mod lifetime;
 mod listening;
 mod requests;
+mod status;
 mod test;
 mod turns;
 mod udp;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use linerate_measure::plan::LocalAddress;
 use socket2::Socket;
@@ -31,6 +33,9 @@ use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::socket::{HandedSockets, bind_datagram, listen, or_over_v4, plain};
 use acceptor::NativeAcceptor;
+use status::Teller;
+
+pub use status::{ServerGauge, ServerStatus};
 
 /// What a server is told.
 #[derive(Clone)]
@@ -113,6 +118,11 @@ impl Server {
     /// The fingerprint of its key: SHA-256 of its certificate, in hexadecimal.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
+    }
+
+    /// Has it tell once a second what it does.
+    pub fn tell_status(&mut self, gauge: Arc<ServerGauge>) {
+        self.acceptor.lifetime.teller = Teller::new(Some(gauge));
     }
 
     /// Serves until `cancel` is requested, or its options say that it has served enough.

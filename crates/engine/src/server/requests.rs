@@ -182,13 +182,14 @@ impl NativeAcceptor {
             && let Some(mut test) = control.test.take()
         {
             self.tests.remove(&test.token);
+            let figures = test.figures(monotonic_ns());
             self.sink.offer(Event::TestEnded {
                 run_id: test.run_id.clone(),
                 utc_ns: utc_ns(),
                 how: test.failure().unwrap_or(how).to_owned(),
-                figures: test.figures(monotonic_ns()),
+                figures,
             });
-            self.lifetime.note_end(number, test.workload());
+            self.lifetime.note_end(number, test.workload(), figures);
             self.leave_or_take_listener();
         }
     }

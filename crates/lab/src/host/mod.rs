@@ -60,21 +60,33 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// How the host is reached, for tables and sentences.
     fn describe(&self) -> HostDescription;
 
-    /// Where a client on another host reaches a server on this one that listens on this port, as address
-    /// and port; none: at the address of the plan. Asked once the host is open, before a client starts.
+    /// Where a client on another host reaches a server on this one that listens on this port. Asked once the host is
+    /// open, before a client starts, and again while the way is awaited. Such a wait has a limit.
     ///
     /// # Errors
     /// The way there could not be made.
-    fn reach(
-        &self,
-        _port: u16,
-        _client: &HostDescription,
-    ) -> Result<Option<(String, u16)>, HostError> {
-        Ok(None)
+    fn reach(&self, _port: u16, _client: &HostDescription) -> Result<Way, HostError> {
+        Ok(Way::AsPlanned)
+    }
+
+    /// A new sentence about what delays the agent's start, for the user to read.
+    fn reminder(&self) -> Option<String> {
+        None
     }
 
     /// Whether an agent whose executable has this SHA-256 (hexadecimal) is the one that was meant.
     fn accepts(&self, sha256: &str) -> bool;
+}
+
+/// The way of a client to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the address of the plan.
+    AsPlanned,
+    /// To this address or name, and this port.
+    At(String, u16),
+    /// There is none yet; a new sentence about the wait, where there is one.
+    Awaited(Option<String>),
 }
 
 /// How a host is reached.

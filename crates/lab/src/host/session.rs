@@ -11,7 +11,7 @@ use linerate_measure::run::ClockOffset;
 
 use super::gate::Gate;
 use super::thread::HostThread;
-use super::{Host, HostError, HostErrorKind, NamedHost};
+use super::{Host, HostError, HostErrorKind, NamedHost, Way};
 use crate::agent::{AgentHello, ChildEvent, ChildEventKind, Moment, Readings, StartTask};
 use crate::collect::Request;
 
@@ -103,6 +103,8 @@ pub enum HostEventKind {
     Child(ChildEvent),
     /// A collector read something.
     Ticks(Readings),
+    /// The host is not open yet: a sentence about what delays it.
+    Delayed(String),
     /// Nothing was heard for three seconds.
     Silent,
     /// The host was heard again.
@@ -232,20 +234,15 @@ impl Session {
         self.order(host, Order::MeasureClock);
     }
 
-    /// Where a client on one host reaches a server on another that listens on this port; none: at the address
-    /// of the plan. A way through a cluster may have to be made first, which takes seconds.
+    /// Where a client on one host reaches a server on another that listens on this port. A way through a cluster may
+    /// have to be made first: while it is awaited, this is to be asked again.
     ///
     /// # Errors
     /// The way could not be made.
-    pub fn reach(
-        &self,
-        server: HostId,
-        port: u16,
-        client: HostId,
-    ) -> Result<Option<(String, u16)>, HostError> {
+    pub fn reach(&self, server: HostId, port: u16, client: HostId) -> Result<Way, HostError> {
         match (self.hosts.get(server), self.hosts.get(client)) {
             (Some(server), Some(client)) => server.host.reach(port, &client.host.describe()),
-            _ => Ok(None),
+            _ => Ok(Way::AsPlanned),
         }
     }
 
@@ -288,6 +285,7 @@ impl HostEvent {
                 ChildEventKind::Started { .. } | ChildEventKind::Ended(_) => 0,
             },
             HostEventKind::Ticks(readings) => readings.data.get().len(),
+            HostEventKind::Delayed(text) => text.len(),
             _ => 0,
         };
         content + size_of::<Self>()

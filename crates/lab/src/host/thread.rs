@@ -24,6 +24,9 @@ pub(super) const MOST_OPENINGS: u32 = 3;
 /// A program that carries a channel has so long to end by itself after the agent's end.
 const END_OF_CARRIER: Duration = Duration::from_secs(2);
 
+/// How often a host that is not open yet is asked what delays it.
+const ASK_EVERY_NS: u64 = 1_000_000_000;
+
 /// A host's thread.
 #[derive(Debug)]
 pub(super) struct HostThread {
@@ -144,7 +147,17 @@ impl Conversation<'_> {
             self.take_orders();
             self.receive();
             self.controller.handle_timeout(Moment::now());
+            if self.is_opening()
+                && let Some(said) = self.thread.host.reminder()
+            {
+                self.thread.tell(HostEventKind::Delayed(said), Moment::now());
+            }
         }
+    }
+
+    /// A channel holds its pass until the host is open.
+    fn is_opening(&self) -> bool {
+        self.pass.is_some()
     }
 
     /// Waits until there is something to do.
@@ -157,7 +170,10 @@ impl Conversation<'_> {
             files.push(PollFd::new(to_agent, PollFlags::OUT));
         }
         let timeout = self.controller.poll_timeout().map(|due_ns| {
-            let wait_ns = due_ns.saturating_sub(Moment::now().monotonic_ns);
+            let mut wait_ns = due_ns.saturating_sub(Moment::now().monotonic_ns);
+            if self.is_opening() {
+                wait_ns = wait_ns.min(ASK_EVERY_NS);
+            }
             Timespec::try_from(Duration::from_nanos(wait_ns))
                 .unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
         });

@@ -76,7 +76,7 @@ pub struct KubernetesHost {
     /// Whether the pod uses the node's network.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,
-    /// How long the pod may take until it runs, seconds; absent: 120.
+    /// How long the pod may take until it runs, and a load balancer until it has an address, seconds; absent: 120.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_timeout_s: Option<u32>,
     /// Members of the pod and of its Service that are passed on as they are; [`Self::PASSED_ON`] has the names.

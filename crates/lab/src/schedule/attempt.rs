@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use linerate_measure::matrix::Cell;
-use linerate_measure::record::Record;
-use linerate_measure::{Outcome, Role, Run};
+use linerate_measure::{Outcome, Role};
 
 use super::event::{CellEnd, CellStatus, Document, Event, SinkError};
 use super::lockstep::Told;
+use super::program::Program;
 use super::run::Conductor;
 use super::start::Start;
 use super::verdict::{Skewed, doubts, judge_skew};
+use super::ways::Ways;
 use crate::agent::{StartTask, TaskEnd};
 use crate::barrier::{on_host, render_start, start_time};
 use crate::host::{ChildEvent, ChildEventKind, HostClock, HostEvent, HostEventKind, HostId};
@@ -27,16 +28,14 @@ pub(super) const OVERTIME_NS: u64 = 60 * SECOND_NS;
 pub(super) const END_NS: u64 = 20 * SECOND_NS;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
-/// Documents of earlier tests that are kept of a server.
-const EARLIER_RUNS: usize = 64;
-/// Lines of a program's standard error that are kept for the reason of a failure.
-const LAST_LINES: usize = 3;
 
 /// What the attempt waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The servers to be ready.
     Serving,
+    /// The ways to the servers.
+    Reaching,
     /// The clients to be ready.
     Arming,
     /// The clients to end.
@@ -45,27 +44,6 @@ pub(super) enum Stage {
     Ending,
     /// Nothing.
     Over,
-}
-
-/// One program of the attempt.
-#[derive(Debug)]
-pub(super) struct Program {
-    /// The place of its pair in the plan.
-    pub(super) place: usize,
-    pair: u32,
-    pub(super) role: Role,
-    pub(super) host: HostId,
-    pub(super) task: u32,
-    ready: Ready,
-    is_ready: bool,
-    pub(super) end: Option<TaskEnd>,
-    /// What it said last on standard error.
-    last: Vec<String>,
-    /// When its load began, by its host's clock.
-    pub(super) started_ns: Option<i64>,
-    pub(super) run: Option<Box<Run>>,
-    /// Documents that a server wrote before that one: a client may make several tests.
-    earlier: Vec<Run>,
 }
 
 /// The state of an attempt.
@@ -77,8 +55,8 @@ pub(super) struct Attempt {
     /// When the stage is given up, by the controller's monotonic clock.
     until_ns: u64,
     pub(super) programs: Vec<Program>,
-    /// Where the server of each pair is reached; none for a pair that is left out.
-    pub(super) reached: Vec<Option<Reached>>,
+    /// Where the servers are reached.
+    pub(super) ways: Ways,
     pub(super) start: Start,
     /// The search that the pairs make in lockstep.
     pub(super) hunting: Option<Hunting>,
@@ -99,7 +77,7 @@ impl Attempt {
             stage: Stage::Serving,
             until_ns,
             programs: Vec::new(),
-            reached: Vec::new(),
+            ways: Ways::default(),
             start: Start::default(),
             hunting: None,
             untold: Vec::new(),
@@ -113,7 +91,7 @@ impl Attempt {
             if let Some(host) = reached.as_ref().and(conductor.hosts.id(&pair.client)) {
                 attempt.start.await_clock(host);
             }
-            attempt.reached.push(reached);
+            attempt.ways.push(reached);
         }
         attempt.begin_hunt(conductor);
         if attempt.programs.is_empty() {
@@ -174,20 +152,7 @@ impl Attempt {
             ..StartTask::default()
         };
         let task = conductor.fleet.start(host, start);
-        self.programs.push(Program {
-            place,
-            pair,
-            role,
-            host,
-            task,
-            ready: spec.ready.clone(),
-            is_ready: spec.ready == Ready::AtOnce,
-            end: None,
-            last: Vec::new(),
-            started_ns: None,
-            run: None,
-            earlier: Vec::new(),
-        });
+        self.programs.push(Program::new((place, pair), role, (host, task), &spec.ready));
     }
 
     pub(super) fn handle_event(
@@ -215,6 +180,10 @@ impl Attempt {
             _ => {}
         }
         self.advance(conductor);
+        self.tell(conductor)
+    }
+
+    fn tell(&mut self, conductor: &mut Conductor<'_>) -> Result<(), SinkError> {
         self.untold.drain(..).try_for_each(|event| conductor.sink.handle(&event))
     }
 
@@ -239,7 +208,7 @@ impl Attempt {
                 let json = json.get();
                 let (pair, role) = (program.pair, program.role);
                 let (place, is_of_trial) = (program.place, role == Role::Client && is_hunt);
-                match program.handle_record(json, &mut self.reached) {
+                match program.handle_record(json, &mut self.ways) {
                     Told::Document => {}
                     Told::Sample(sample) if is_of_trial => {
                         self.handle_sample(conductor, place, &sample);
@@ -259,16 +228,27 @@ impl Attempt {
     }
 
     /// Gives up what takes too long, and what the user doesn't want any more.
-    pub(super) fn handle_time(&mut self, conductor: &mut Conductor<'_>) {
+    pub(super) fn handle_time(&mut self, conductor: &mut Conductor<'_>) -> Result<(), SinkError> {
         if self.stage != Stage::Ending && self.stage != Stage::Over && (conductor.stopped)() {
             self.fail("interrupted");
             self.advance(conductor);
         }
+        if self.stage == Stage::Reaching {
+            self.look_for_ways(conductor);
+            self.advance(conductor);
+        }
+        self.give_up(conductor);
+        self.tell(conductor)
+    }
+
+    fn give_up(&mut self, conductor: &mut Conductor<'_>) {
         if conductor.fleet.now().monotonic_ns < self.until_ns {
             return;
         }
         let why = match self.stage {
             Stage::Serving => "a server was not ready after 60 s",
+            // Hosts give their ways up themselves.
+            Stage::Reaching => return,
             Stage::Arming if self.are_armed() => "a host's clock was not measured after 60 s",
             Stage::Arming => "a client was not ready after 60 s",
             Stage::Measuring => "a client took more than twice the planned time and 60 s",
@@ -290,7 +270,7 @@ impl Attempt {
 
     /// Goes on to the next stage where nothing is waited for any more.
     fn advance(&mut self, conductor: &mut Conductor<'_>) {
-        if matches!(self.stage, Stage::Serving | Stage::Arming | Stage::Measuring) {
+        if !matches!(self.stage, Stage::Ending | Stage::Over) {
             self.look_for_early_ends();
         }
         if self.failure.is_some() && !matches!(self.stage, Stage::Ending | Stage::Over) {
@@ -299,8 +279,11 @@ impl Attempt {
         let of = |role: Role| self.programs.iter().filter(move |one| one.role == role);
         match self.stage {
             Stage::Serving if of(Role::Server).all(|one| one.is_ready) => {
-                self.start_clients(conductor);
+                self.stage = Stage::Reaching;
+                self.look_for_ways(conductor);
+                self.advance(conductor);
             }
+            Stage::Reaching if !self.ways.are_awaited() => self.start_clients(conductor),
             Stage::Arming if self.are_armed() && self.knows_clocks() => {
                 self.start_load(conductor);
             }
@@ -314,6 +297,18 @@ impl Attempt {
                 self.stage = Stage::Over;
             }
             _ => {}
+        }
+    }
+
+    /// Asks for the ways to servers that are not known yet.
+    fn look_for_ways(&mut self, conductor: &mut Conductor<'_>) {
+        match self.ways.look(conductor.plan, &conductor.hosts, conductor.fleet) {
+            Ok(said) => {
+                let position = Some(self.position);
+                let notes = said.into_iter().map(|text| Event::Note { position, text });
+                self.untold.extend(notes);
+            }
+            Err(why) => self.fail(&why),
         }
     }
 
@@ -366,12 +361,10 @@ impl Attempt {
         let plan = conductor.plan;
         let of_trial = self.point(conductor).and_then(|point| Some(&point.search.as_ref()?.trial));
         for (place, pair) in plan.pairs.iter().enumerate() {
-            let reached = self.reached.get(place).cloned().flatten();
-            let (Some(mut reached), Some(work), Some(host), Some(server)) = (
-                reached,
+            let (Some(mut reached), Some(work), Some(host)) = (
+                self.ways.to(place),
                 self.work(conductor, place),
                 conductor.hosts.id(&pair.client),
-                conductor.hosts.id(&pair.server),
             ) else {
                 continue;
             };
@@ -381,17 +374,6 @@ impl Attempt {
             }
             if trial.is_some() {
                 self.start.await_new_clock(conductor.fleet, host);
-            }
-            match conductor.fleet.reach(server, reached.port, host) {
-                Ok(None) => {}
-                Ok(Some((address, port))) => (reached.address, reached.port) = (address, port),
-                Err(why) => {
-                    self.fail(&format!(
-                        "the server of pair {} can't be reached: {why}",
-                        pair.number
-                    ));
-                    break;
-                }
             }
             let mut client = &work.client;
             if let (Some(words), Some(of_trial)) = (&trial, of_trial) {
@@ -525,76 +507,5 @@ impl Attempt {
             let ahead_ns = conductor.hosts.offset_ns(program.host);
             documents.extend(same.map(|run| Document { pair, host, ahead_ns, role, run }));
         }
-    }
-}
-
-impl Program {
-    /// Takes a record, and says what it was.
-    fn handle_record(&mut self, json: &str, reached: &mut [Option<Reached>]) -> Told {
-        match Record::parse(json) {
-            Ok(Some(Record::Listening { address, fingerprint, .. })) => {
-                if let Some(Some(reached)) = reached.get_mut(self.place) {
-                    reached.port = address.port();
-                    // A plan without an address leaves it to the server to tell one of its interface's.
-                    if reached.address.is_empty() && !address.ip().is_unspecified() {
-                        reached.address = address.ip().to_string();
-                    }
-                    reached.key = fingerprint;
-                }
-                self.is_ready |= self.ready == Ready::Listening;
-            }
-            Ok(Some(Record::Started { utc_ns, .. })) => self.started_ns = Some(utc_ns),
-            Ok(Some(Record::Finished { run, .. })) => {
-                let before = self.run.replace(run).filter(|_| self.role == Role::Server);
-                self.earlier.extend(before.map(|run| *run));
-                if self.earlier.len() > EARLIER_RUNS {
-                    self.earlier.remove(0);
-                }
-                return Told::Document;
-            }
-            Ok(Some(Record::Sample { sample, .. })) => return Told::Sample(sample),
-            Ok(Some(Record::Error { message, run, .. })) => {
-                self.keep_last(message);
-                self.run = run;
-            }
-            Ok(Some(Record::Armed { .. })) => self.is_ready |= self.ready == Ready::Armed,
-            _ => {}
-        }
-        Told::Other
-    }
-
-    fn handle_text(&mut self, text: String) {
-        if let Ready::Text(part) = &self.ready {
-            self.is_ready |= text.contains(part.as_str());
-        }
-        if !text.trim().is_empty() {
-            self.keep_last(text);
-        }
-    }
-
-    fn keep_last(&mut self, text: String) {
-        if self.last.len() == LAST_LINES {
-            self.last.remove(0);
-        }
-        self.last.push(text);
-    }
-
-    /// A sentence about how it ended.
-    pub(super) fn describe_end(&self) -> String {
-        let role = match self.role {
-            Role::Server => "server",
-            Role::Client => "client",
-        };
-        let end = self.end.as_ref();
-        let how = match (end.and_then(|end| end.code), end.and_then(|end| end.signal)) {
-            (Some(code), _) => format!("ended with exit code {code}"),
-            (None, Some(signal)) => format!("was ended by signal {signal}"),
-            (None, None) => "gave no result".to_owned(),
-        };
-        let last = match self.last.as_slice() {
-            [] => String::new(),
-            lines => format!(": {}", lines.join(" / ")),
-        };
-        format!("the {role} of pair {} {how}{last}", self.pair)
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::agent::{Moment, StartTask};
 use crate::collect::Request;
-use crate::host::{HostEvent, HostId, Session};
+use crate::host::{HostEvent, HostId, Session, Way};
 
 /// The hosts of a run, with their channels. A [`Session`] is one; tests have their own.
 pub trait Fleet {
@@ -18,17 +18,13 @@ pub trait Fleet {
     fn collect(&mut self, host: HostId, request: Option<Request>);
     /// Measures the host's clock anew.
     fn measure_clock(&mut self, host: HostId);
-    /// Where a client on one host reaches a server on another that listens on this port; none: at the plan's address.
+    /// Where a client on one host reaches a server on another that listens on this port. Asked again while the way is
+    /// awaited; such a wait has a limit.
     ///
     /// # Errors
     ///
     /// Why there is no way, a sentence.
-    fn reach(
-        &mut self,
-        server: HostId,
-        port: u16,
-        client: HostId,
-    ) -> Result<Option<(String, u16)>, String>;
+    fn reach(&mut self, server: HostId, port: u16, client: HostId) -> Result<Way, String>;
     /// What happened next; none within this time.
     fn next_event(&mut self, timeout: Duration) -> Option<HostEvent>;
     /// The controller's clocks.
@@ -56,12 +52,7 @@ impl Fleet for Session {
         Self::measure_clock(self, host);
     }
 
-    fn reach(
-        &mut self,
-        server: HostId,
-        port: u16,
-        client: HostId,
-    ) -> Result<Option<(String, u16)>, String> {
+    fn reach(&mut self, server: HostId, port: u16, client: HostId) -> Result<Way, String> {
         Self::reach(self, server, port, client).map_err(|error| error.to_string())
     }
 

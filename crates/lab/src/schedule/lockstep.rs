@@ -5,8 +5,9 @@ use std::time::Duration;
 use linerate_measure::record::Record;
 use linerate_measure::{Outcome, Role, Sample};
 
-use super::attempt::{Attempt, Program, Stage};
+use super::attempt::{Attempt, Stage};
 use super::event::Event;
+use super::program::Program;
 use super::run::Conductor;
 use crate::barrier::from_host;
 use crate::hunting::Hunting;
@@ -28,9 +29,8 @@ impl Attempt {
     /// Begins the search of the cell's point, where it has one, by the pairs whose servers were started.
     pub(super) fn begin_hunt(&mut self, conductor: &Conductor<'_>) {
         let pairs = conductor.plan.pairs.iter().enumerate();
-        let taking_part = pairs.filter_map(|(place, pair)| {
-            self.reached.get(place)?.as_ref().map(|_| (place, pair.number))
-        });
+        let taking_part =
+            pairs.filter_map(|(place, pair)| self.ways.to(place).map(|_| (place, pair.number)));
         let search = self.point(conductor).and_then(|point| point.search.as_deref());
         self.hunting = search.map(|search| Hunting::new(search, taking_part));
     }

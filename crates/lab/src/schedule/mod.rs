@@ -4,10 +4,12 @@ mod attempt;
 mod event;
 mod fleet;
 mod lockstep;
+mod program;
 mod progress;
 mod run;
 mod start;
 mod verdict;
+mod ways;
 
 pub use event::{CellEnd, CellStatus, Document, Event, RunEnding, Sink, SinkError, Skew};
 pub use fleet::Fleet;

@@ -12,7 +12,7 @@ use super::fleet::Fleet;
 use super::progress::Progress;
 use crate::host::{HostClock, HostEvent, HostEventKind, HostId};
 use crate::judge::Observed;
-use crate::plan::{OnHostLoss, Plan};
+use crate::plan::{OnHostLoss, Plan, Via};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -47,10 +47,14 @@ pub fn run(
     Ok(ending)
 }
 
-/// The longest that all cells of a plan may take, seconds: each attempt with its set-up, twice its planned time and
-/// its end, as often as it may fail.
+/// The longest that all cells of a plan may take, seconds: each attempt with its set-up, the longest wait for a load
+/// balancer, twice its planned time and its end, as often as it may fail.
 pub(crate) fn longest_s(plan: &Plan) -> u64 {
-    let besides_ns = 2 * SET_UP_NS + OVERTIME_NS + END_NS + COUNTERS_NS;
+    let balanced =
+        plan.pods().into_iter().filter(|(_, _, pod, _)| pod.via == Some(Via::LoadBalancer));
+    let way = balanced.map(|(_, _, pod, _)| pod.start_timeout()).max().unwrap_or_default();
+    let way_ns = u64::try_from(way.as_nanos()).unwrap_or(u64::MAX);
+    let besides_ns = (2 * SET_UP_NS + OVERTIME_NS + END_NS + COUNTERS_NS).saturating_add(way_ns);
     let attempts = u64::from(plan.schedule.samples)
         .saturating_mul(u64::from(plan.schedule.max_failures.max(1)));
     let of_points = plan.points.iter().map(|point| {
@@ -189,6 +193,9 @@ impl Conductor<'_> {
                 self.hosts.lost.insert(event.host, why.clone());
                 self.sink.handle(&Event::HostLost { host, why })
             }
+            HostEventKind::Delayed(said) => {
+                self.sink.handle(&Event::Note { position, text: format!("{host}: {said}") })
+            }
             HostEventKind::Silent => {
                 let text = format!("{host} has been silent for three seconds");
                 self.sink.handle(&Event::Note { position, text })
@@ -320,7 +327,7 @@ impl Conductor<'_> {
                 self.note_host(&event, Some(position))?;
                 running.handle_event(self, event)?;
             }
-            running.handle_time(self);
+            running.handle_time(self)?;
         }
         let end = running.finish(self, attempt, at_ns);
         self.await_counters(position)?;

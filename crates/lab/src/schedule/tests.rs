@@ -13,8 +13,10 @@ use linerate_measure::{Direction, Transport, Workload};
 
 use self::fleet::{Act, StandFleet};
 use super::*;
+use crate::host::Way;
 use crate::plan::{
-    HostSpec, Known, OnHostLoss, Pair, Plan, Point, Ready, Schedule, Search, TaskSpec, Word, Work,
+    HostSpec, Known, KubernetesHost, OnHostLoss, Pair, Plan, Point, Ready, Schedule, Search,
+    TaskSpec, Via, Word, Work,
 };
 
 /// Keeps what it is told.
@@ -379,6 +381,88 @@ fn the_longest_time_counts_set_up_and_repeats() {
     plan.schedule.samples = u32::MAX;
     plan.schedule.max_failures = u32::MAX;
     assert_eq!(longest_s(&plan), u64::MAX);
+}
+
+/// A load balancer may take as long as a pod.
+#[test]
+fn the_longest_time_has_room_for_a_load_balancer() {
+    let mut plan = plan(1, 1, &[("a", "b")]);
+    let pod = KubernetesHost { start_timeout_s: Some(30), ..KubernetesHost::default() };
+    for (via, expected) in [(None, 204), (Some(Via::LoadBalancer), 234)] {
+        let pod = KubernetesHost { via, ..pod.clone() };
+        plan.hosts.insert("b".to_owned(), HostSpec::Kubernetes(Box::new(pod)));
+        assert_eq!(longest_s(&plan), expected);
+    }
+}
+
+fn notes(kept: &Kept) -> Vec<&str> {
+    let notes = kept.events.iter().filter_map(|event| match event {
+        Event::Note { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    notes.collect()
+}
+
+#[test]
+fn clients_start_once_all_ways_are_there() {
+    let plan = plan(1, 1, &[("a", "b"), ("c", "d")]);
+    let mut fleet = StandFleet::new(4);
+    // Both pairs, then the second alone.
+    fleet.ways = [
+        Way::At("lb".to_owned(), 7),
+        Way::Awaited(None),
+        Way::Awaited(Some("no load balancer".to_owned())),
+        Way::AsPlanned,
+    ]
+    .into_iter()
+    .map(Ok)
+    .collect();
+    let (ending, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+    assert_eq!((ending, kept.ends()), (RunEnding::Complete, vec![(0, CellStatus::Done)]));
+    assert_eq!(notes(&kept), ["pair 2: no load balancer"]);
+    let clients = fleet.started("load");
+    assert_eq!(clients[0][1..3], ["lb", "7"]);
+    assert_eq!(clients[1][1], plan.pairs[1].address);
+    assert!(fleet.ways.is_empty());
+}
+
+#[test]
+fn a_way_that_cannot_be_made_fails_the_attempt() {
+    let plan = plan(1, 1, &[("a", "b")]);
+    let mut fleet = StandFleet::new(4);
+    fleet.ways = [Ok(Way::Awaited(None)), Err("the Service has no address".to_owned())].into();
+    let (_, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+    assert_eq!(kept.reason(), "the server of pair 1 can't be reached: the Service has no address");
+    assert_eq!((kept.ends(), fleet.running()), (vec![(0, CellStatus::Failed)], 0));
+    assert_eq!(fleet.started("load").len(), 0);
+}
+
+#[test]
+fn the_users_stop_ends_the_wait_for_a_way() {
+    let plan = plan(1, 1, &[("a", "b")]);
+    let names: Vec<String> = plan.hosts.keys().cloned().collect();
+    let (mut kept, mut progress, mut fleet) =
+        (Kept::default(), progress_of(&plan), StandFleet::new(4));
+    fleet.ways = std::iter::repeat_n(Ok(Way::Awaited(None)), 1000).collect();
+    let looks = Flag::new(0);
+    let stopped = || {
+        looks.set(looks.get() + 1);
+        looks.get() > 40
+    };
+    let ending = run(&plan, &mut progress, &names, &mut fleet, &mut kept, &stopped).unwrap();
+    assert_eq!(ending, RunEnding::Interrupted);
+    assert_eq!((fleet.started("load").len(), fleet.running()), (0, 0));
+    assert!(!fleet.ways.is_empty());
+}
+
+#[test]
+fn what_delays_a_host_is_noted() {
+    let plan = plan(1, 1, &[("a", "b")]);
+    let mut fleet = StandFleet::new(4);
+    fleet.delay("its node has been pulling x for 6 s");
+    let (ending, kept) = carry_out(&plan, &mut progress_of(&plan), &mut fleet);
+    assert_eq!(ending, RunEnding::Complete);
+    assert_eq!(notes(&kept), ["a: its node has been pulling x for 6 s"]);
 }
 
 /// The start was named by the clock as it was before.

@@ -1,5 +1,6 @@
 //! `report`: pages of runs and comparisons.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use linerate_engine::event::Cancel;
@@ -13,11 +14,12 @@ use linerate_results::{Store, StoreError};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::results::{Measured, run_json, values_of};
+use super::results::{Measured, run_json, split_metric, values_of};
 use super::{Failure, await_file, open_destination, run::read};
 use crate::args::ReportArgs;
 use crate::output::{
-    Course, Destination, Document, MatrixDocument, file_name, matrix_page, render_json, render_page,
+    Course, Destination, Document, KeptPair, MatrixDocument, file_name, matrix_page, render_json,
+    render_page,
 };
 use crate::store;
 
@@ -40,6 +42,13 @@ impl Found {
         match &self.shown {
             Shown::Document(document) => document.page(file),
             Shown::Matrix(matrix) => render_matrix(matrix),
+        }
+    }
+
+    /// The pairs of a matrix' cells have pages of their own below this path.
+    pub(super) fn serve_at(&mut self, path: String) {
+        if let Shown::Matrix(matrix) = &mut self.shown {
+            matrix.served_at = Some(path);
         }
     }
 
@@ -162,15 +171,10 @@ struct WholeDocument {
 impl WholeDocument {
     /// Takes the next document of the cell, of this attempt.
     fn push(&mut self, attempt: u32, text: String) {
-        #[derive(Deserialize)]
-        struct Written {
-            written_by: Role,
-        }
         if attempt > self.attempt {
             *self = Self { attempt, ..Self::default() };
         }
-        let written = serde_json::from_str::<Written>(&text);
-        let is_client = written.is_ok_and(|written| written.written_by == Role::Client);
+        let is_client = written_by(&text) == Some(Role::Client);
         self.documents += 1;
         self.clients += usize::from(is_client);
         if is_client || self.documents == 1 {
@@ -207,9 +211,13 @@ pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
     let values = values_of(store, &details)?;
     let mut document = run_json(store, &details, &values)?;
     let iterations = document.get_mut("iterations").and_then(serde_json::Value::as_array_mut);
-    for (iteration, course) in iterations.into_iter().flatten().zip(courses_of(store, &details)?) {
+    let drawn = courses_of(store, &details)?.into_iter().zip(pairs_of(store, &details)?);
+    for (iteration, (course, pairs)) in iterations.into_iter().flatten().zip(drawn) {
         if let Some(iteration) = iteration.as_object_mut() {
             iteration.insert("course".to_owned(), json!(course));
+            if pairs.len() > 1 {
+                iteration.insert("pairs".to_owned(), json!(pairs));
+            }
         }
     }
     let text = render_json(&document) + "\n";
@@ -239,6 +247,106 @@ fn courses_of(store: &Store, details: &RunDetails) -> Result<Vec<Course>, StoreE
         Course { values: values.map(|value| value.map(shortened)).collect(), unit: unit.to_owned() }
     };
     Ok(details.iterations.iter().map(of_iteration).collect())
+}
+
+/// The pairs of a run's plan; empty: it is no plan of a matrix.
+fn planned_pairs(details: &RunDetails) -> Vec<KeptPair> {
+    #[derive(Deserialize)]
+    struct Planned {
+        pairs: Vec<KeptPair>,
+    }
+    serde_json::from_str::<Planned>(&details.plan).map_or(Vec::new(), |planned| planned.pairs)
+}
+
+/// Of each iteration what its pairs came to; none where there is one pair.
+fn pairs_of(store: &Store, details: &RunDetails) -> Result<Vec<Vec<KeptPair>>, StoreError> {
+    /// The label that a pair's series have: its number.
+    const PAIR: &str = "csid";
+    let planned = planned_pairs(details);
+    let nothing = || details.iterations.iter().map(|_| Vec::new()).collect();
+    if planned.len() < 2 {
+        return Ok(nothing());
+    }
+    let mut metrics: BTreeMap<&str, BTreeMap<(String, String), f64>> = BTreeMap::new();
+    for iteration in &details.iterations {
+        let name = iteration.primary_metric.as_str();
+        let Some(metric) = split_metric(name).filter(|_| !metrics.contains_key(name)) else {
+            continue;
+        };
+        match store.query_periods_by(details.row.id, metric, PAIR) {
+            Ok(values) => drop(metrics.insert(name, values)),
+            // All samples may have failed before they measured it.
+            Err(StoreError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let of_iteration = |iteration: &IterationRow| {
+        let values = metrics.get(iteration.primary_metric.as_str());
+        let periods: Vec<&str> = iteration
+            .samples
+            .iter()
+            .filter_map(|sample| Some(sample.period.as_ref()?.uuid.as_str()))
+            .collect();
+        let pair = |pair: &KeptPair| {
+            let number = pair.number.to_string();
+            let known = periods
+                .iter()
+                .filter_map(|period| values?.get(&((*period).to_owned(), number.clone())).copied());
+            let known: Vec<f64> = known.collect();
+            let mean = known.iter().sum::<f64>() / known.len() as f64;
+            KeptPair { value: (!known.is_empty()).then_some(mean), ..pair.clone() }
+        };
+        planned.iter().map(pair).collect()
+    };
+    Ok(details.iterations.iter().map(of_iteration).collect())
+}
+
+/// The document of the client of a pair, by its number, in the cell of this position.
+pub(super) fn of_pair(
+    store: &Store,
+    word: &str,
+    position: u32,
+    number: u32,
+) -> Result<Found, StoreError> {
+    let row = store.find(word)?;
+    let details = store.details(row.id)?;
+    let planned = planned_pairs(&details);
+    let (mut last_attempt, mut clients) = (0, Vec::new());
+    store.each_document(row.id, |document| {
+        if document.position != position || document.kind != Run::SCHEMA {
+            return Ok::<_, StoreError>(());
+        }
+        if document.attempt > last_attempt {
+            last_attempt = document.attempt;
+            clients.clear();
+        }
+        if written_by(&document.body) == Some(Role::Client) {
+            clients.push(document.body);
+        }
+        Ok(())
+    })?;
+    // Clients' documents stand in the order of their pairs. Where one is missing, whose the others are is not known.
+    let place = planned.iter().position(|pair| pair.number == number);
+    let place = place.filter(|_| clients.len() == planned.len());
+    let text = place.map(|place| clients.swap_remove(place));
+    let found = text.and_then(|text| Some((read_document(&text)?, text)));
+    let (document, text) = found.ok_or_else(|| {
+        let why = format!("the cell {position} of the run {word} has no document of pair {number}");
+        StoreError::NotFound(why)
+    })?;
+    let name = format!("{}-{position}-{number}.json", row.run);
+    Ok(Found { name, text, shown: Shown::Document(document) })
+}
+
+/// Which end wrote a document of a run.
+fn written_by(text: &str) -> Option<Role> {
+    /// Documents of clients may be without it.
+    #[derive(Deserialize)]
+    struct Written {
+        written_by: Option<Role>,
+    }
+    let written = serde_json::from_str::<Written>(text).ok()?;
+    Some(written.written_by.unwrap_or(Role::Client))
 }
 
 /// A value as exact as a small picture shows it, so that its text is short.

@@ -1,10 +1,12 @@
 //! `serve`: be measured.
 
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
-use linerate_engine::{HandedSockets, ServeOptions, Server};
+use linerate_engine::{HandedSockets, ServeOptions, Server, ServerGauge};
 use linerate_measure::run::exit;
 
 use super::{Failure, await_file};
@@ -12,7 +14,7 @@ use crate::args::ServeArgs;
 use crate::http::HttpServer;
 use crate::identity::identity_of;
 use crate::metrics_site::MetricsSite;
-use crate::output::{NdjsonPrinter, Printer, ServerLog, narrate};
+use crate::output::{LOOK_EVERY, NdjsonPrinter, Printer, ServerLine, ServerLog, narrate};
 use crate::shared_key::read_shared_key;
 use crate::start_time::utc_now_ns;
 use crate::store;
@@ -24,29 +26,28 @@ const EVENTS_WAITING_MAX: usize = 1024;
 pub(super) fn serve(args: &ServeArgs, cancel: &Cancel) -> Result<u8, Failure> {
     let handed = HandedSockets::take()?;
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
-    let server = Server::bind(ServeOptions { handed, ..options_of(args, cancel)? }, sink)?;
+    let line = if args.quiet { None } else { ServerLine::of_terminal() };
+    let gauge = line.as_ref().map(|_| Arc::<ServerGauge>::default());
+    let mut server = Server::bind(ServeOptions { handed, ..options_of(args, cancel)? }, sink)?;
+    if let Some(gauge) = &gauge {
+        server.tell_status(Arc::clone(gauge));
+    }
     let listening = Event::Listening {
         address: server.address(),
         fingerprint: server.fingerprint().to_owned(),
     };
     let _metrics = metrics_of(args)?;
-    let mut printer: Box<dyn Printer> = if args.ndjson {
+    let printer: Box<dyn Printer> = if args.ndjson {
         Box::new(NdjsonPrinter::default())
     } else {
         Box::new(ServerLog::new(args.quiet, utc_now_ns))
     };
+    let line = line.zip(gauge);
+    let mut log = Log { args, printer, line };
     thread::scope(|scope| {
         let log = move || {
-            show(&mut *printer, &listening);
-            for event in events {
-                match event {
-                    // Shown already, from the server itself.
-                    Event::Listening { .. } => {}
-                    Event::Note(_) if args.quiet => {}
-                    Event::Note(text) if !args.ndjson => narrate(&format!("linerate: {text}\n")),
-                    event => show(&mut *printer, &event),
-                }
-            }
+            log.show(&listening);
+            log.follow(&events, cancel);
         };
         thread::Builder::new()
             .spawn_scoped(scope, log)
@@ -99,10 +100,59 @@ fn options_of(args: &ServeArgs, cancel: &Cancel) -> Result<ServeOptions, Failure
     })
 }
 
-/// A server goes on when its log has lost its reader.
-fn show(printer: &mut dyn Printer, event: &Event) {
-    let text = printer.render_event(event);
-    if !text.is_empty() {
-        let _ = super::print(&text);
+/// What a server tells, and the line below it that shows what the server does.
+struct Log<'a> {
+    args: &'a ServeArgs,
+    printer: Box<dyn Printer>,
+    line: Option<(ServerLine, Arc<ServerGauge>)>,
+}
+
+impl Log<'_> {
+    /// Tells what happens until the server has ended.
+    fn follow(&mut self, events: &Receiver<Event>, cancel: &Cancel) {
+        if self.line.is_none() {
+            return events.iter().for_each(|event| self.handle_event(&event));
+        }
+        loop {
+            match events.recv_timeout(LOOK_EVERY) {
+                Ok(event) => self.handle_event(&event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.give_way(),
+            }
+            let Some((line, gauge)) = &mut self.line else { continue };
+            // A second Ctrl-C ends the program at once: nothing must be left on the screen then.
+            match cancel.requested() {
+                true => narrate(line.give_way()),
+                false => narrate(&line.refresh(gauge.status())),
+            }
+        }
+    }
+
+    fn handle_event(&mut self, event: &Event) {
+        match event {
+            // Shown already, from the server itself.
+            Event::Listening { .. } => {}
+            Event::Note(_) if self.args.quiet => {}
+            Event::Note(text) if !self.args.ndjson => {
+                self.give_way();
+                narrate(&format!("linerate: {text}\n"));
+            }
+            event => self.show(event),
+        }
+    }
+
+    /// A server goes on when its log has lost its reader.
+    fn show(&mut self, event: &Event) {
+        let text = self.printer.render_event(event);
+        if !text.is_empty() {
+            self.give_way();
+            let _ = super::print(&text);
+        }
+    }
+
+    fn give_way(&mut self) {
+        if let Some((line, _)) = &mut self.line {
+            narrate(line.give_way());
+        }
     }
 }

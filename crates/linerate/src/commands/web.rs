@@ -13,7 +13,7 @@ use linerate_results::read::RunRow;
 use linerate_results::{Store, StoreError};
 
 use super::compare::stored::compare_runs;
-use super::report::of_store;
+use super::report::{of_pair, of_store};
 use super::{Failure, print};
 use crate::args::WebArgs;
 use crate::follow::{Followed, Follower};
@@ -178,7 +178,15 @@ impl StoreSite {
             return Err(Missing::Unknown("the runs are at /".to_owned()));
         };
         let (runs, version) = self.runs()?;
-        let found = of_store(&self.open()?, name)?;
+        if let [run, position, pair] = name.split('/').collect::<Vec<_>>()[..]
+            && let (Ok(position), Ok(pair)) = (position.parse(), pair.parse())
+        {
+            let found = of_pair(&self.open()?, run, position, pair)?;
+            let page = found.page(&format!("{run}.html"));
+            return Ok(page.render(Some(found.source()), &self.links()));
+        }
+        let mut found = of_store(&self.open()?, name)?;
+        found.serve_at(request.path.clone());
         let file = format!("{name}.html");
         let page = Page { live: live_of(&runs, name, version), ..found.page(&file) };
         Ok(page.render(Some(found.source()), &self.links()))

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use linerate_engine::certificate_fault;
 use linerate_engine::event::Cancel;
-use linerate_results::exchange::{Exchange, Reply, Request};
+use linerate_results::exchange::{Exchange, Reply, Request, SendError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use ureq::Agent;
@@ -86,6 +87,8 @@ pub(crate) struct Http {
     agent: Agent,
     url: String,
     authorization: Option<String>,
+    /// What vouches for the server's certificate.
+    authority: String,
     cancel: Cancel,
 }
 
@@ -122,15 +125,46 @@ impl Http {
             agent: Agent::new_with_config(config),
             url: remote.url.clone(),
             authorization: remote.authorization.clone(),
+            authority: remote.authority.clone(),
             cancel: cancel.clone(),
         })
     }
 }
 
+impl Http {
+    /// Why no answer came.
+    fn fault(&self, error: &ureq::Error) -> SendError {
+        use rustls::{Error as Tls, InvalidMessage};
+        let tls = match error {
+            ureq::Error::HostNotFound => {
+                return SendError::Away("its name has no address".to_owned());
+            }
+            ureq::Error::Rustls(error) => Some(error),
+            ureq::Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
+            _ => None,
+        };
+        match tls {
+            Some(Tls::InvalidCertificate(why)) => {
+                let uri = self.url.parse::<http::Uri>().unwrap_or_default();
+                let fault = certificate_fault(why, uri.host().unwrap_or_default(), &self.authority);
+                SendError::Untrusted(format!("the certificate of {}: {fault}", self.url))
+            }
+            Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                SendError::Untrusted(format!(
+                    "{} answers without TLS; a server without it has an address of http",
+                    self.url
+                ))
+            }
+            _ => SendError::Away(error.to_string()),
+        }
+    }
+}
+
 impl Exchange for Http {
     /// Returns soon where nothing is wanted any more: a thread of its own waits for a server that says nothing.
-    fn send(&mut self, request: &Request<'_>) -> Result<Reply, String> {
-        let interrupted = || Err("interrupted".to_owned());
+    fn send(&mut self, request: &Request<'_>) -> Result<Reply, SendError> {
+        let away = |why: &str| Err(SendError::Away(why.to_owned()));
+        let interrupted = || away("interrupted");
         if self.cancel.requested() {
             return interrupted();
         }
@@ -148,7 +182,8 @@ impl Exchange for Http {
         if !request.body.is_empty() {
             built = built.header("Content-Type", kind);
         }
-        let built = built.body(request.body.to_owned()).map_err(|error| error.to_string())?;
+        let built = built.body(request.body.to_owned());
+        let built = built.map_err(|error| SendError::Away(error.to_string()))?;
         let agent = self.agent.clone();
         let (answered, answer) = sync_channel(1);
         thread::Builder::new()
@@ -157,13 +192,15 @@ impl Exchange for Http {
                 // Nobody may wait any more.
                 let _gone = answered.send(perform(&agent, built));
             })
-            .map_err(|error| format!("there is no thread left to ask it: {error}"))?;
+            .map_err(|error| {
+                SendError::Away(format!("there is no thread left to ask it: {error}"))
+            })?;
         loop {
             match answer.recv_timeout(LOOK_EVERY) {
-                Ok(reply) => return reply,
+                Ok(reply) => return reply.map_err(|error| self.fault(&error)),
                 Err(RecvTimeoutError::Timeout) if self.cancel.requested() => return interrupted(),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err("no answer came".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return away("no answer came"),
             }
         }
     }
@@ -184,7 +221,7 @@ impl Exchange for Http {
 }
 
 /// Sends a request and reads the whole answer.
-fn perform(agent: &Agent, request: http::Request<String>) -> Result<Reply, String> {
+fn perform(agent: &Agent, request: http::Request<String>) -> Result<Reply, ureq::Error> {
     let sent = match request.body().is_empty() {
         true => {
             let request = agent.configure_request(request.map(|_| ()));
@@ -192,18 +229,11 @@ fn perform(agent: &Agent, request: http::Request<String>) -> Result<Reply, Strin
         }
         false => agent.run(request),
     };
-    let mut answer = sent.map_err(|error| said(&error))?;
+    let mut answer = sent?;
     let asked = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok());
     let retry_after = asked.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
     let status = answer.status().as_u16();
     let body = answer.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true);
-    let body = body.read_to_string().map_err(|error| said(&error))?;
+    let body = body.read_to_string()?;
     Ok(Reply { status, retry_after, body })
-}
-
-fn said(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::HostNotFound => "its name has no address".to_owned(),
-        error => error.to_string(),
-    }
 }

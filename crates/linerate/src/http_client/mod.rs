@@ -34,6 +34,8 @@ pub(crate) struct Remote {
     authorization: Option<String>,
     /// The certificates that it is trusted by, in PEM.
     authorities: Vec<u8>,
+    /// What these are, for sentences.
+    authority: String,
 }
 
 impl std::fmt::Debug for Remote {
@@ -81,7 +83,11 @@ impl Remote {
             (true, None) => client::system_authorities()?,
         };
         client::certificates(&authorities).map_err(|why| format!("--ca: {why}"))?;
-        Ok(Self { url, authorization, authorities })
+        let authority = match &server.ca {
+            Some(path) => format!("a certificate of --ca {}", path.display()),
+            None => "one that this system trusts: give that one with --ca FILE".to_owned(),
+        };
+        Ok(Self { url, authorization, authorities, authority })
     }
 
     /// Its address, which the store knows it by.

@@ -2,11 +2,17 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use linerate_engine::event::Cancel;
-use linerate_results::exchange::{Exchange, Request};
+use linerate_results::exchange::{Exchange, Request, SendError};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, Stream};
 
 use super::client::authorization;
 use super::{Http, Remote, Service, checked};
@@ -50,13 +56,17 @@ fn read_request(stream: &TcpStream) -> String {
     format!("{head}\n{}", String::from_utf8(body).unwrap())
 }
 
-fn http(url: &str, authorization: Option<&str>) -> Http {
-    let target = Remote {
+fn remote(url: &str, authorization: Option<&str>) -> Remote {
+    Remote {
         url: url.to_owned(),
         authorization: authorization.map(str::to_owned),
         authorities: Vec::new(),
-    };
-    Http::new(&target, &Cancel::default()).unwrap()
+        authority: "none".to_owned(),
+    }
+}
+
+fn http(url: &str, authorization: Option<&str>) -> Http {
+    Http::new(&remote(url, authorization), &Cancel::default()).unwrap()
 }
 
 #[test]
@@ -86,9 +96,7 @@ fn a_request_carries_body_kind_and_credential() {
 fn a_pause_ends_where_nothing_is_wanted() {
     let cancel = Cancel::default();
     cancel.request();
-    let target =
-        Remote { url: "http://h".to_owned(), authorization: None, authorities: Vec::new() };
-    let mut http = Http::new(&target, &cancel).unwrap();
+    let mut http = Http::new(&remote("http://h", None), &cancel).unwrap();
     assert!(!http.pause(std::time::Duration::from_secs(3600)));
 }
 
@@ -97,8 +105,7 @@ fn a_request_ends_where_nothing_is_wanted() {
     let cancel = Cancel::default();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let target = Remote { url, authorization: None, authorities: Vec::new() };
-    let mut http = Http::new(&target, &cancel).unwrap();
+    let mut http = Http::new(&remote(&url, None), &cancel).unwrap();
     let (ended, end) = channel::<()>();
     let interrupt = cancel.clone();
     let server = thread::spawn(move || {
@@ -110,11 +117,11 @@ fn a_request_ends_where_nothing_is_wanted() {
         (seen, listener)
     });
     let request = Request { method: "GET", path: "/silent", body: "" };
-    assert_eq!(http.send(&request).unwrap_err(), "interrupted");
+    assert_eq!(http.send(&request).unwrap_err().to_string(), "interrupted");
     drop(ended);
     let (seen, listener) = server.join().unwrap();
     assert!(seen.starts_with("GET /silent "), "{seen}");
-    assert_eq!(http.send(&request).unwrap_err(), "interrupted");
+    assert_eq!(http.send(&request).unwrap_err().to_string(), "interrupted");
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "nothing is asked any more");
 }
@@ -167,4 +174,90 @@ fn files_that_are_missing_are_named() {
     let server = ServerArgs { ca: Some(empty), auth_file: None };
     let why = Remote::new(&SERVICE, "--index", "https://h", &server).unwrap_err();
     assert!(why.contains("no certificate in PEM"), "{why}");
+}
+
+type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+fn authority(name: &str) -> Issuer {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A server with TLS whose certificate is for this name and from an authority; without one it is an authority's own. It
+/// answers each client that takes the certificate.
+fn serve_with_tls(name: &str, issuer: Option<&Issuer>) -> SocketAddr {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let certificate = match issuer {
+        Some(issuer) => params.signed_by(&key, issuer).unwrap(),
+        None => {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.self_signed(&key).unwrap()
+        }
+    };
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    let (config, listener) = (Arc::new(config), TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut session = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut tls = Stream::new(&mut session, &mut stream);
+            // A client that doesn't take the certificate goes.
+            let mut head = [0; 4096];
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+            let _gone = tls.read(&mut head).and_then(|_| tls.write_all(answer));
+        }
+    });
+    address
+}
+
+/// A server without TLS, which takes no client for one of its own.
+fn serve_in_clear() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _gone = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            let _ended = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    address
+}
+
+/// What comes of a request to this address under the authority of a file.
+fn ask_under(url: &str, ca: &Path) -> Result<String, SendError> {
+    let server = ServerArgs { ca: Some(ca.to_owned()), auth_file: None };
+    let remote = Remote::new(&SERVICE, "--index", url, &server).unwrap();
+    let mut http = Http::new(&remote, &Cancel::default()).unwrap();
+    http.send(&Request { method: "GET", path: "/", body: "" }).map(|reply| reply.body)
+}
+
+#[test]
+fn a_server_is_taken_whose_certificate_comes_from_the_authority_of_ca() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, others) = (authority("ours"), authority("other"));
+    let ca = directory.path().join("ca.pem");
+    std::fs::write(&ca, ours.pem()).unwrap();
+    let url = |address: SocketAddr| format!("https://{address}");
+    assert_eq!(ask_under(&url(serve_with_tls("127.0.0.1", Some(&ours))), &ca).unwrap(), "{}");
+    let named = "its chain doesn't end with a certificate of --ca ";
+    for (address, why) in [
+        (serve_with_tls("127.0.0.1", Some(&others)), named),
+        (serve_with_tls("other.example", Some(&ours)), "it is for another name than \"127.0.0.1\""),
+        (serve_with_tls("127.0.0.1", None), "an authority's"),
+        (serve_in_clear(), "answers without TLS"),
+    ] {
+        let ended = ask_under(&url(address), &ca);
+        let Err(SendError::Untrusted(said)) = &ended else { panic!("{why}: {ended:?}") };
+        assert!(said.contains(why) && said.contains(&url(address)), "{why}: {said}");
+    }
 }

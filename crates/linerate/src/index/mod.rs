@@ -3,6 +3,7 @@
 mod live;
 
 use linerate_engine::event::Cancel;
+use linerate_measure::run::exit;
 use linerate_results::export::CdmVersion;
 use linerate_results::export::client::{Index, IndexError};
 
@@ -16,6 +17,16 @@ const SERVICE: Service =
 
 /// How often in a row an index may fail for somebody who waits: two minutes.
 pub(crate) const ATTENDED_TRIES: u32 = 7;
+
+/// The exit code of a command that an index has stopped.
+pub(crate) fn exit_code(error: &IndexError) -> u8 {
+    match error {
+        IndexError::Away(_) => exit::UNREACHABLE,
+        IndexError::Untrusted(_) => exit::REFUSED,
+        IndexError::Interrupted => exit::INTERRUPTED,
+        _ => exit::FAILED,
+    }
+}
 
 /// An index that was named.
 #[derive(Clone, Debug)]

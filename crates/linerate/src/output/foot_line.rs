@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
+
 use super::columns_of;
 
 /// Goes to the line's beginning and removes what stands there (ECMA-48: CR, EL).
@@ -37,9 +40,14 @@ impl FootLine {
         self.is_shown
     }
 
-    /// The line with this text.
+    /// The line with this text; empty where the terminal is somebody else's at the moment.
     pub(crate) fn show(&mut self, text: &str) -> String {
-        self.is_shown = true;
+        // What a shell has put into the background would write over the shell's own line.
+        let is_ours = || tcgetpgrp(io::stderr()).map_or(true, |front| front == getpgrp());
+        self.is_shown = self.columns.is_some() || is_ours();
+        if !self.is_shown {
+            return String::new();
+        }
         // One column less than there are: some terminals begin a line after the last.
         let columns = self.columns.unwrap_or_else(|| columns_of(&io::stderr())).saturating_sub(1);
         format!("{CLEAR}{}", cut(text, columns).trim_end())

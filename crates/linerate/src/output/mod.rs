@@ -23,6 +23,7 @@ mod pairing;
 mod proxy;
 mod repeats;
 mod results;
+mod server_line;
 mod server_log;
 mod status_line;
 mod table;
@@ -50,7 +51,7 @@ pub(crate) use ndjson::render_error as render_error_record;
 #[cfg(test)]
 pub(crate) use page::run_of_nothing;
 pub(crate) use page::{
-    Course, Document, MatrixDocument, file_name, listed_run, matrix_page, ongoing_page,
+    Course, Document, KeptPair, MatrixDocument, file_name, listed_run, matrix_page, ongoing_page,
     page_saying, render_page,
 };
 pub(crate) use proxy::{
@@ -60,6 +61,7 @@ pub(crate) use proxy::{
 pub(crate) use results::{
     csv_head, csv_rows, render_details, render_difference, render_document, render_run_list,
 };
+pub(crate) use server_line::ServerLine;
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -142,7 +144,7 @@ pub(crate) fn columns_of(stream: &impl AsFd) -> usize {
 }
 
 /// How often a line on the screen that shows progress is looked after.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Brings events and runs to the user.
 pub struct Reporter {

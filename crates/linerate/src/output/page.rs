@@ -7,7 +7,7 @@ use linerate_measure::comparison::{Comparison, median};
 use linerate_measure::run::{Draft, exit};
 use linerate_measure::{Dialect, Outcome, Run};
 use linerate_report::{
-    ComparisonText, Html, ListedRun, Mark, MatrixPage, MatrixRow, Page, RunText, Source,
+    ComparisonText, Html, ListedRun, Mark, MatrixPage, MatrixRow, Page, PairValue, RunText, Source,
     render_comparison, render_run, render_runs,
 };
 use linerate_results::compare::Mean;
@@ -227,6 +227,23 @@ struct KeptIteration {
     /// Absent in what `linerate results show --json` prints.
     #[serde(default)]
     course: Course,
+    /// Likewise, and where there is one pair.
+    #[serde(default)]
+    pairs: Vec<KeptPair>,
+}
+
+/// A pair of hosts, and what it came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct KeptPair {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// The client's host.
+    pub(crate) client: String,
+    /// The server's host.
+    pub(crate) server: String,
+    /// The mean of its samples in the primary metric.
+    #[serde(default)]
+    pub(crate) value: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -238,6 +255,8 @@ struct KeptParam {
 #[derive(Clone, Debug, Deserialize)]
 struct KeptSample {
     status: String,
+    #[serde(default)]
+    position: Option<u32>,
     value: Option<f64>,
 }
 
@@ -279,6 +298,7 @@ pub(crate) fn matrix_page(matrix: &MatrixDocument) -> MatrixPage {
             .map(|note| format!("{}{}", on_cell(note.position), note.text))
             .collect(),
         repeat: Vec::new(),
+        served_at: None,
     }
 }
 
@@ -303,6 +323,13 @@ fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
         let of_name = iteration.params.iter().filter(|param| param.arg == *name);
         of_name.map(|param| param.value.as_str()).collect::<Vec<_>>().join(", ")
     };
+    let measured = iteration.samples.iter().find(|sample| sample.value.is_some());
+    let pair = |kept: &KeptPair| PairValue {
+        number: kept.number,
+        client: kept.client.clone(),
+        server: kept.server.clone(),
+        value: kept.value,
+    };
     let mean = Mean::of(&known).map(|mean| format!("{} {}", render_mean(&mean), unit));
     MatrixRow {
         parameters: parameters.iter().map(value_of).collect(),
@@ -317,6 +344,9 @@ fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
         mark,
         status: format!("{verdict}{done} of {all} done"),
         course: course.values.clone(),
+        unit: unit.clone(),
+        position: measured.and_then(|sample| sample.position),
+        pairs: iteration.pairs.iter().map(pair).collect(),
     }
 }
 

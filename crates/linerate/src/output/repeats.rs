@@ -19,7 +19,9 @@ pub(crate) fn render_repeats(repeats: &Repeats, style: Style) -> String {
         let (name, percent) = (label_of(&drift.name), drift.per_run_percent);
         text.push_str(&format!("{name} drifted by {percent:+.2} % a run\n"));
     }
-    text + &render_trust(repeats.status.verdict, &repeats.status.reasons, style)
+    let reasons: Vec<String> =
+        repeats.status.reasons.iter().map(|reason| reason.text.clone()).collect();
+    text + &render_trust(repeats.status.verdict, &reasons, style)
 }
 
 fn render_origin(repeats: &Repeats) -> String {

@@ -1,6 +1,7 @@
 //! Text for people: a line for each interval, a report of each run, one table where several runs
 //! were asked.
 
+mod delays;
 mod figures;
 mod latencies;
 mod limits;

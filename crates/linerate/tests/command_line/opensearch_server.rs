@@ -21,7 +21,7 @@ use super::skipped::skip;
 const VARIABLE: &str = "LINERATE_OPENSEARCH_URL";
 
 /// How long the server may take to make or remove an index on a busy machine.
-const PATIENTLY: &str = "timeout=5m&cluster_manager_timeout=5m";
+const PATIENTLY: &str = "timeout=5m&master_timeout=5m";
 
 /// How far answers of an index may be from those of the store, relatively.
 const WITHIN: f64 = 0.001;

@@ -118,7 +118,11 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
                 delays.look(server.pid());
                 assert!(took.failed.is_empty(), "{home}: {:?}", took.failed);
                 let most = took.most_beside() + DELAY + lost_syn(&delays);
-                assert!(took.most() < most, "{home}: {took}");
+                assert!(
+                    took.most() < most,
+                    "{home}: {took}, {:.3} s without a processor",
+                    delays.total_s()
+                );
                 assert!(Held::by(server.pid()).descriptors < idle.descriptors + 600);
             });
         }
@@ -142,9 +146,9 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
 }
 
 /// How much later a client may come to its end whose server waited so long for processors. The kernel drops its SYN where
-/// the backlog is full, and it is sent again after a second.
+/// the backlog is full. It is sent again after a second, and once more after two more (RFC 6298, section 5).
 fn lost_syn(delays: &RunDelays) -> Duration {
-    Duration::from_secs_f64(delays.total_s().min(1.0))
+    Duration::from_secs_f64(delays.total_s().min(3.0))
 }
 
 /// Opens the idle connections, one after the other.
@@ -247,7 +251,7 @@ fn an_endless_flood_pushes_no_client_out() {
             for (home, took) in HOMES.into_iter().zip(amid) {
                 // A server that waits for processors greets its clients late: those of the flood's own address, five
                 // times in a row.
-                let may_fail = home == HOMES[0] && starved == Duration::from_secs(1);
+                let may_fail = home == HOMES[0] && starved >= Duration::from_secs(1);
                 let failed = &took.failed;
                 assert!(failed.is_empty() || (may_fail && failed.len() == 1), "{home}: {failed:?}");
                 // One that was pushed out begins again, up to four times.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, Said};
 use crate::quiet::free_port;
-use crate::stand_in::{Fate, Fault};
+use crate::stand_in::{Balancer, Fate, Fault};
 
 /// A plan with these hosts and this topology, and a short test whose server is at a free port.
 fn plan(hosts: &str, topology: &str, port: u16, cells: &str) -> String {
@@ -56,6 +56,40 @@ fn a_host_outside_reaches_pods_by_a_port_of_their_node() {
     assert_measured(&said);
     let requests = cluster.server.requests();
     assert!(requests.iter().any(|r| r.starts_with("POST ") && r.ends_with("/services")));
+    assert_eq!(cluster.server.objects(), BTreeMap::new());
+}
+
+fn balanced(start_timeout: &str) -> String {
+    let hosts = format!(
+        "w0 = {{ transport = \"kubernetes\", via = \"load-balancer\", start_timeout = \"{start_timeout}\" }}\n\
+         here = {{ transport = \"local\" }}"
+    );
+    plan(&hosts, "kind = \"ingress\"\noutside = \"here\"", free_port(), SHORT)
+}
+
+#[test]
+fn a_host_outside_reaches_pods_by_a_load_balancer() {
+    let cluster = Cluster::new(Fate::Runs);
+    cluster.server.balance(Balancer::Gives("ip", "127.0.0.1"));
+    let said = cluster.measure(&balanced("120s"));
+    assert_measured(&said);
+    let requests = cluster.server.requests();
+    // One Service, which is looked at until it has its address.
+    let of_services = || requests.iter().filter(|request| request.contains("/services"));
+    assert_eq!(of_services().filter(|r| r.starts_with("POST ")).count(), 1, "{requests:?}");
+    assert!(of_services().any(|request| request.starts_with("GET ")), "{requests:?}");
+    assert_eq!(cluster.server.objects(), BTreeMap::new());
+}
+
+#[test]
+fn a_load_balancer_that_gives_no_address_ends_the_cell_with_its_sentence() {
+    let cluster = Cluster::new(Fate::Runs);
+    cluster.server.balance(Balancer::Refuses);
+    cluster.server.run_at_once();
+    let said = cluster.measure(&balanced("1s"));
+    assert!(!matches!(said.code, Some(0) | None), "{:?}", said.code);
+    let all = format!("{}{}", said.stdout, said.stderr);
+    assert!(all.contains("SyncLoadBalancerFailed: no address is left in the pool"), "{all}");
     assert_eq!(cluster.server.objects(), BTreeMap::new());
 }
 
@@ -161,6 +195,7 @@ fn a_run_file_of_crucible_has_its_engines_in_pods() {
             "type": "kube",
             "host": "bastion",
             "user": "core",
+            "via": "cluster-ip",
             "engines": { "client": id, "server": id },
             "disable-tools": { "all": true },
             "config": [{ "targets": "default", "settings": {
@@ -174,5 +209,6 @@ fn a_run_file_of_crucible_has_its_engines_in_pods() {
     let requests = cluster.server.requests();
     let made = requests.iter().filter(|r| r.starts_with("POST ") && r.ends_with("/jobs")).count();
     assert_eq!(made, 2, "{requests:?}");
+    assert!(requests.iter().any(|r| r.starts_with("POST ") && r.ends_with("/services")));
     assert_eq!(cluster.server.objects(), BTreeMap::new());
 }

@@ -123,7 +123,9 @@ fn a_precision_ends_the_runs_from_the_eighth_on_or_is_told_with_its_width() {
     let server = Server::start("");
     let fine = document(&measure(&server, "rr --count 20 --precision 0.000001% --repeat 9 --json"));
     assert_eq!((fine.status.outcome, fine.runs.len()), (Ending::DidNotConverge, 9));
-    assert!(fine.status.reasons[0].starts_with("did not converge: transactions_per_s is known to"));
+    assert!(
+        fine.status.reasons[0].text.starts_with("did not converge: transactions_per_s is known to")
+    );
     assert!(matches!(fine.status.exit_code, 0 | 6), "{:?}", fine.status);
     let coarse = document(&measure(&server, "rr --count 20 --precision 90% --repeat 12 --json"));
     let reached = coarse.precision.unwrap().reached.unwrap();
@@ -171,8 +173,8 @@ fn a_run_that_cannot_be_made_ends_the_series() {
     assert_eq!(repeats.status.outcome, Ending::Failed, "{:?}", repeats.status);
     assert_eq!((repeats.runs.len(), repeats.status.verdict), (2, Trust::Doubtful));
     assert_eq!(repeats.documents.len(), 2, "the failed one has its document, too");
-    assert_eq!(repeats.status.reasons[0], "1 of 5 runs were measured");
-    assert!(repeats.status.reasons[1].starts_with("a run failed: "), "{:?}", repeats.status);
+    assert_eq!(repeats.status.reasons[0].text, "1 of 5 runs were measured");
+    assert!(repeats.status.reasons[1].text.starts_with("a run failed: "), "{:?}", repeats.status);
     let began = std::time::Instant::now();
     while server.is_running() && began.elapsed() < crate::ends::LONGEST {
         std::thread::sleep(std::time::Duration::from_millis(10));

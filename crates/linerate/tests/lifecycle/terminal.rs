@@ -2,6 +2,7 @@
 //! terminal.
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
@@ -28,21 +29,23 @@ struct OnTerminal {
 impl OnTerminal {
     /// A client of this server; `None`: there is no terminal.
     fn start(server: &Server, words: &str) -> Option<Self> {
+        let (command, flags) = words.split_once(' ').unwrap();
+        let (port, key) = (server.port, &server.fingerprint);
+        let client = format!("{command} 127.0.0.1 --port {port} --server-key {key} {flags}");
+        Self::run(&client, server.home())
+    }
+
+    /// The program with these words; `None`: there is no terminal.
+    fn run(words: &str, home: &Path) -> Option<Self> {
         if Command::new("script").arg("--version").output().is_err() {
             skip("there is no script(1), which makes the terminal");
             return None;
         }
-        let (command, flags) = words.split_once(' ').unwrap();
-        let client = format!(
-            "exec {} {command} 127.0.0.1 --port {} --server-key {} {flags}",
-            env!("CARGO_BIN_EXE_linerate"),
-            server.port,
-            server.fingerprint
-        );
-        // Ctrl-C is for the client alone.
+        let program = env!("CARGO_BIN_EXE_linerate");
+        // Ctrl-C is for the program alone.
         let told = "trap : INT; stty cols 80 rows 24; echo settings=$(stty -g)";
         let shell = format!(
-            "{told}; sh -c 'echo pid=$$; {client}'; echo exit=$?; echo settings=$(stty -g)"
+            "{told}; sh -c 'echo pid=$$; exec {program} {words}'; echo exit=$?; echo settings=$(stty -g)"
         );
         let mut process = Command::new("script")
             .args(["-qefc", &shell, "/dev/null"])
@@ -50,8 +53,8 @@ impl OnTerminal {
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .env("SHELL", "/bin/sh")
             .env("TERM", "xterm")
-            .env("HOME", server.home())
-            .current_dir(server.home())
+            .env("HOME", home)
+            .current_dir(home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -75,8 +78,14 @@ impl OnTerminal {
     /// Waits until the terminal has shown this.
     #[track_caller]
     fn await_text(&mut self, wanted: &str) {
+        self.await_text_after(0, wanted);
+    }
+
+    /// Likewise, behind so many bytes.
+    #[track_caller]
+    fn await_text_after(&mut self, shown: usize, wanted: &str) {
         let deadline = Instant::now() + LONGEST;
-        while !self.text().contains(wanted) {
+        while !String::from_utf8_lossy(&self.bytes[shown..]).contains(wanted) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.output.recv_timeout(left) {
                 Ok(part) => self.bytes.extend(part),
@@ -98,7 +107,13 @@ impl OnTerminal {
 
     /// All that was shown. The exit code says that the run was interrupted, and the settings are those from before.
     #[track_caller]
-    fn finish(mut self) -> String {
+    fn finish(self) -> String {
+        self.finish_with(130)
+    }
+
+    /// Likewise, with this exit code.
+    #[track_caller]
+    fn finish_with(mut self, exit_code: u8) -> String {
         let deadline = Instant::now() + LONGEST;
         loop {
             match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -108,7 +123,7 @@ impl OnTerminal {
             }
         }
         let text = self.text();
-        assert!(text.contains("exit=130"), "{text:?}");
+        assert!(text.contains(&format!("exit={exit_code}")), "{text:?}");
         let settings: Vec<&str> =
             text.split("settings=").skip(1).filter_map(|rest| rest.lines().next()).collect();
         assert_eq!(settings.len(), 2, "{text:?}");
@@ -137,6 +152,44 @@ fn a_line_at_the_foot_shows_the_run_and_is_gone_at_its_end() {
     assert!(before.contains(&format!("{CLEAR}0 of 60 s")), "{text:?}");
     assert!(after.contains(CLEAR), "{text:?}");
     assert!(after.contains("interrupted:"), "{text:?}");
+}
+
+#[test]
+fn a_line_at_the_foot_shows_what_a_server_does_and_is_gone_at_its_end() {
+    let home = tempfile::TempDir::new().unwrap();
+    let words = "serve --bind 127.0.0.1 --port 0";
+    let Some(mut server) = OnTerminal::run(words, home.path()) else { return };
+    server.await_text(&format!("{CLEAR}no test"));
+    let text = server.text();
+    let port = text.split("listening on 127.0.0.1:").nth(1).unwrap();
+    let port: u16 = port.split(',').next().unwrap().parse().unwrap();
+    let mut client = program(home.path())
+        .args(["stream", "127.0.0.1", "--insecure", "--quiet", "--time", "60s", "--rate", "10M"])
+        .args(["--port", &port.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    server.await_text("bit/s, sent 0 bit/s");
+    client.kill().and_then(|()| client.wait()).unwrap();
+    server.await_text("client lost");
+    // What is printed takes the line away, and it comes back below.
+    let shown = server.bytes.len();
+    server.await_text_after(shown, "no test");
+    server.press(&[3]);
+    let text = server.finish_with(0);
+    let (before, after) = text.rsplit_once("no test").unwrap();
+    assert!(before.contains(&format!("{CLEAR}1 test for")), "{text:?}");
+    assert!(after.contains(CLEAR), "{text:?}");
+}
+
+#[test]
+fn a_quiet_server_has_no_line() {
+    let home = tempfile::TempDir::new().unwrap();
+    let words = "serve --bind 127.0.0.1 --port 0 --quiet --idle-timeout 1s";
+    let Some(server) = OnTerminal::run(words, home.path()) else { return };
+    let text = server.finish_with(0);
+    assert!(text.contains("listening on") && !text.contains("no test"), "{text:?}");
 }
 
 #[test]

@@ -33,7 +33,22 @@ impl<'a> Server<'a> {
     /// Starts it with more arguments.
     pub(crate) fn start_with(network: &'a Network, arguments: &[&str]) -> Self {
         let home = TempDir::new().unwrap();
-        let mut process = program(&network.server, &home)
+        Self::start_program(network, program(&network.server, &home), home, arguments)
+    }
+
+    /// Starts it with words before it, which run it in some other way: the process id stays its own.
+    pub(crate) fn start_under(network: &'a Network, words: &[String]) -> Self {
+        let home = TempDir::new().unwrap();
+        Self::start_program(network, program_under(&network.server, &home, words), home, &[])
+    }
+
+    fn start_program(
+        network: &'a Network,
+        mut program: Command,
+        home: TempDir,
+        arguments: &[&str],
+    ) -> Self {
+        let mut process = program
             .args(["serve", "--port", "0", "--ndjson"])
             .args(arguments)
             .stdout(Stdio::piped())
@@ -125,9 +140,16 @@ impl Drop for Spoken {
 
 /// The program in a namespace: `ip netns exec` becomes it, so the process id is its own.
 fn program(namespace: &str, home: &TempDir) -> Command {
+    program_under(namespace, home, &[])
+}
+
+/// Likewise, with words before it, which become it, too.
+fn program_under(namespace: &str, home: &TempDir, words: &[String]) -> Command {
     let mut command = Command::new("ip");
     command
-        .args(["netns", "exec", namespace, env!("CARGO_BIN_EXE_linerate")])
+        .args(["netns", "exec", namespace])
+        .args(words)
+        .arg(env!("CARGO_BIN_EXE_linerate"))
         .env("HOME", home.path())
         .env("XDG_CONFIG_HOME", home.path())
         .env("XDG_STATE_HOME", home.path())

@@ -14,6 +14,7 @@
 )]
 
 mod black_hole;
+mod clocks;
 mod crucible;
 mod ctstraffic;
 mod ctstraffic_closes;

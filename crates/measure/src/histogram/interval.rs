@@ -1,6 +1,6 @@
 //! The latencies of one interval: enough to tell how alike the intervals are, in little room.
 
-use super::{HIGHEST_NS, HistogramError, allocate, read_v2, write_v2};
+use super::{HIGHEST_NS, HistogramError, allocate, read_v2, supports_quantile, write_v2};
 
 /// Significant decimal digits kept of every value.
 const DIGITS: u8 = 2;
@@ -28,6 +28,11 @@ pub const fn class_of(latency_ns: u64) -> usize {
 const fn lowest_ns(class: usize) -> u64 {
     let Some(above) = class.checked_sub(EXACT_NS as usize) else { return class as u64 };
     ((PER_POWER + above % PER_POWER) as u64) << (above / PER_POWER + 1)
+}
+
+/// The middle of a class.
+const fn middle_ns(class: usize) -> u64 {
+    lowest_ns(class).midpoint(lowest_ns(class + 1) - 1)
 }
 
 /// How many latencies of an interval each class has.
@@ -88,6 +93,30 @@ impl IntervalHistogram {
     /// How many latencies each class has, from the least.
     pub fn counts(&self) -> &[u64] {
         &self.counts
+    }
+
+    /// The classes that have latencies, from the least: the middle of the class in nanoseconds, and how many it has.
+    pub fn recorded(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
+        let classes = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        classes.map(|(class, count)| (middle_ns(class), *count))
+    }
+
+    /// The quantile `q` (0 to 1) in nanoseconds: the middle of its class, at most 0.4 % from the truth. `None`: the
+    /// latencies don't support it ([`supports_quantile`]).
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        let count = self.len();
+        if !supports_quantile(count, q) {
+            return None;
+        }
+        let rank = (q * count as f64).ceil() as u64;
+        let mut so_far = 0_u64;
+        self.recorded()
+            .map(|(ns, of_class)| {
+                so_far = so_far.saturating_add(of_class);
+                (ns, so_far)
+            })
+            .find(|(_, so_far)| *so_far >= rank)
+            .map(|(ns, _)| ns)
     }
 
     /// The histogram as text.
@@ -154,6 +183,23 @@ mod tests {
         let text = histogram.to_base64();
         assert!(text.len() < 800, "{}", text.len());
         assert_eq!(IntervalHistogram::from_base64(&text).unwrap(), histogram);
+    }
+
+    #[test]
+    fn quantiles_are_those_that_the_latencies_support() {
+        let mut histogram = IntervalHistogram::default();
+        assert_eq!((histogram.quantile_ns(0.5), histogram.recorded().count()), (None, 0));
+        (1..=100).for_each(|ns| histogram.record_ns(ns));
+        assert_eq!((histogram.quantile_ns(0.5), histogram.quantile_ns(0.9)), (Some(50), Some(90)));
+        assert_eq!(histogram.quantile_ns(0.99), None, "100 latencies don't tell it");
+        (0..300).for_each(|_| histogram.record_ns(5_000));
+        let p99 = histogram.quantile_ns(0.99).unwrap();
+        assert!((4_980..=5_020).contains(&p99), "{p99}");
+        assert_eq!(histogram.recorded().next_back(), Some((p99, 300)));
+        let mut greatest = IntervalHistogram::default();
+        (0..10).for_each(|_| greatest.record_ns(u64::MAX));
+        let hour = greatest.quantile_ns(0.5).unwrap();
+        assert!(hour.abs_diff(HIGHEST_NS) < HIGHEST_NS / 250, "{hour}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Asked, FigureSpread, LEAST_WITH_INTERVAL, main_spread, spreads_of};
 use crate::comparison::{Drift, Figures, Side, Trust, drift_of, figures_of_run};
 use crate::run::{Outcome, Run, exit};
+use crate::trust::{Reason, ReasonCode, ReasonUnit, Severity};
 use crate::units::render_percent;
 
 /// Several runs of one plan.
@@ -95,7 +96,7 @@ pub enum Ending {
 }
 
 /// Whether several runs can be trusted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RepeatsStatus {
     /// How the series ended.
     pub outcome: Ending,
@@ -104,7 +105,7 @@ pub struct RepeatsStatus {
     /// The exit code of the command, the highest of its runs ([`exit`]).
     pub exit_code: u8,
     /// Why it is doubtful or invalid.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<Reason>,
 }
 
 impl RepeatsStatus {
@@ -161,21 +162,30 @@ fn status_of(
     let exit_code = if outcome == Ending::Interrupted { exit::INTERRUPTED } else { exit_code };
     let mut reasons = Vec::new();
     if matches!(outcome, Ending::Interrupted | Ending::Failed) {
-        reasons.push(format!("{} of {} runs were measured", figures.len(), asked.most_runs));
+        let text = format!("{} of {} runs were measured", figures.len(), asked.most_runs);
+        reasons.push(Reason::few(
+            figures.len(),
+            asked.most_runs,
+            text,
+            "measure again, to the end",
+        ));
     }
     if let Some(message) = failed.and_then(|run| run.message.as_ref()) {
-        reasons.push(format!("a run failed: {message}"));
+        reasons.push(Reason::doubt(ReasonCode::RunFailed, format!("a run failed: {message}")));
     }
     if let Some(precision) = precision.filter(|_| outcome == Ending::DidNotConverge) {
         reasons.push(not_converged(precision, runs.len()));
     }
     if !figures.is_empty() && figures.len() < LEAST_WITH_INTERVAL {
-        reasons.push(format!("fewer than {LEAST_WITH_INTERVAL} runs have no interval"));
+        let text = format!("fewer than {LEAST_WITH_INTERVAL} runs have no interval");
+        let way_out = "make at least 3 runs";
+        reasons.push(Reason::few(figures.len(), LEAST_WITH_INTERVAL, text, way_out));
     }
     reasons.extend(untrusted(runs));
     let verdict = match () {
         () if figures.is_empty() => {
-            reasons.insert(0, "no figure was measured".to_owned());
+            let few = Reason::few(0, 1, "no figure was measured".to_owned(), "measure again");
+            reasons.insert(0, Reason { severity: Severity::Invalid, ..few });
             Trust::Invalid
         }
         () if reasons.is_empty() => Trust::Valid,
@@ -189,29 +199,39 @@ fn is_failure(run: &RepeatedRun) -> bool {
     !matches!(run.exit_code, exit::VALID | exit::UNTRUSTWORTHY | exit::INTERRUPTED)
 }
 
-fn not_converged(precision: &Precision, runs: usize) -> String {
+fn not_converged(precision: &Precision, runs: usize) -> Reason {
     let asked = render_percent(precision.asked);
     let name = precision.name.as_deref().unwrap_or("the figure");
-    match precision.reached {
+    let text = match precision.reached {
         Some(reached) => format!(
             "did not converge: {name} is known to +- {:.2} % after {runs} runs, and {asked} were asked for",
             reached * 100.0
         ),
         None => format!("did not converge: {name} has no interval after {runs} runs"),
+    };
+    Reason {
+        value: precision.reached,
+        limit: Some(precision.asked),
+        unit: Some(ReasonUnit::Ratio),
+        way_out: Some("allow more runs, or ask for less precision".to_owned()),
+        ..Reason::doubt(ReasonCode::NotConverged, text)
     }
 }
 
 /// What is to be said of measured runs that are invalid, and of those that are doubtful.
-fn untrusted(runs: &[RepeatedRun]) -> Vec<String> {
+fn untrusted(runs: &[RepeatedRun]) -> Vec<Reason> {
     let told = |what: &str, is_meant: &dyn Fn(&RepeatedRun) -> bool| {
         let meant = |run: &&RepeatedRun| !run.figures.is_empty() && is_meant(run);
         let first = runs.iter().find(meant)?;
         let why = first.message.as_deref().unwrap_or("see its notes");
-        Some(format!(
-            "{} of {} runs are {what}, the first: {why}",
-            runs.iter().filter(meant).count(),
-            runs.len()
-        ))
+        let count = runs.iter().filter(meant).count();
+        let text = format!("{count} of {} runs are {what}, the first: {why}", runs.len());
+        Some(Reason {
+            value: Some(count as f64),
+            limit: Some(0.0),
+            unit: Some(ReasonUnit::Count),
+            ..Reason::doubt(ReasonCode::DoubtfulRuns, text)
+        })
     };
     // Doubt has the exit code of an invalid run where strictness was asked for. Earlier documents have no verdict.
     let is_invalid = |run: &RepeatedRun| match run.verdict {

@@ -4,6 +4,7 @@ use super::*;
 use crate::comparison::Trust;
 use crate::random::{next_normal, next_word};
 use crate::run::exit;
+use crate::trust::ReasonCode;
 
 const GOODPUT: &str = "goodput_bps";
 
@@ -84,6 +85,16 @@ fn a_spread_has_an_interval_from_3_runs_on() {
     assert_eq!((spreads_of(&runs), spreads_of(&[])), (vec![spread], vec![]));
 }
 
+/// The sentences of a series' reasons.
+fn texts(series: &Repeats) -> Vec<&str> {
+    series.status.reasons.iter().map(|reason| reason.text.as_str()).collect()
+}
+
+/// Their codes, with values and limits.
+fn codes(series: &Repeats) -> Vec<(ReasonCode, Option<f64>, Option<f64>)> {
+    series.status.reasons.iter().map(|reason| (reason.code, reason.value, reason.limit)).collect()
+}
+
 fn run(value: f64, exit_code: u8) -> RepeatedRun {
     let figures = if value > 0.0 { figures(value) } else { Figures::new() };
     let message = (exit_code != exit::VALID).then(|| "the client stood still".to_owned());
@@ -104,33 +115,40 @@ fn the_document_says_how_it_ended_and_how_far_it_can_be_trusted() {
     let untrusted = of(&plain, vec![good(), good(), good(), run(9.0, exit::UNTRUSTWORTHY)]);
     assert_eq!(ended(&untrusted), (Ending::Complete, Trust::Doubtful, exit::UNTRUSTWORTHY));
     assert_eq!(
-        untrusted.status.reasons,
+        texts(&untrusted),
         ["1 of 4 runs are not to be trusted, the first: the client stood still"]
     );
     let mut doubtful = good();
     doubtful.verdict = Some(Trust::Doubtful);
     let mut series = of(&plain, vec![good(), good(), good(), doubtful]);
     assert_eq!(ended(&series), (Ending::Complete, Trust::Doubtful, exit::VALID));
-    assert_eq!(series.status.reasons, ["1 of 4 runs are doubtful, the first: see its notes"]);
+    assert_eq!(texts(&series), ["1 of 4 runs are doubtful, the first: see its notes"]);
     series.status.be_strict();
     assert_eq!(series.status.exit_code, exit::UNTRUSTWORTHY);
     let mut strict = run(10.0, exit::UNTRUSTWORTHY);
     strict.verdict = Some(Trust::Doubtful);
     let series = of(&plain, vec![good(), good(), good(), strict]);
     let told = "1 of 4 runs are doubtful, the first: the client stood still";
-    assert_eq!((series.status.exit_code, series.status.reasons), (6, vec![told.to_owned()]));
+    assert_eq!((series.status.exit_code, texts(&series)), (6, vec![told]));
+    assert_eq!(codes(&series), [(ReasonCode::DoubtfulRuns, Some(1.0), Some(0.0))]);
     let cut = of(&plain, vec![good(), run(0.0, exit::INTERRUPTED)]);
     assert_eq!(ended(&cut), (Ending::Interrupted, Trust::Doubtful, exit::INTERRUPTED));
-    assert_eq!(
-        cut.status.reasons,
-        ["1 of 4 runs were measured", "fewer than 3 runs have no interval"]
-    );
+    assert_eq!(texts(&cut), ["1 of 4 runs were measured", "fewer than 3 runs have no interval"]);
+    let few = |count, least: usize| (ReasonCode::Few, Some(count), Some(least as f64));
+    assert_eq!(codes(&cut), [few(1.0, 4), few(1.0, LEAST_WITH_INTERVAL)]);
+    // Two runs that were asked for have no interval either.
+    let pair = of(&Asked { most_runs: 2, ..plain }, vec![good(), good()]);
+    assert_eq!(ended(&pair), (Ending::Complete, Trust::Doubtful, exit::VALID));
+    assert_eq!(codes(&pair), [few(2.0, LEAST_WITH_INTERVAL)]);
+    let three = of(&Asked { most_runs: 3, ..plain }, vec![good(), good(), good()]);
+    assert_eq!(ended(&three), (Ending::Complete, Trust::Valid, exit::VALID));
     // The user stopped it between two runs.
     let between = of(&plain, vec![good(), good(), good()]);
     assert_eq!(ended(&between), (Ending::Interrupted, Trust::Doubtful, exit::INTERRUPTED));
     let failed = of(&plain, vec![run(0.0, exit::UNREACHABLE)]);
     assert_eq!(ended(&failed), (Ending::Failed, Trust::Invalid, exit::UNREACHABLE));
-    assert_eq!(failed.status.reasons[0], "no figure was measured");
+    assert_eq!(texts(&failed)[0], "no figure was measured");
+    assert!(codes(&failed).iter().any(|(code, ..)| *code == ReasonCode::RunFailed));
 }
 
 #[test]
@@ -147,10 +165,11 @@ fn a_precision_that_is_not_reached_is_told_with_its_width() {
         (Ending::DidNotConverge, Trust::Doubtful, exit::VALID)
     );
     assert_eq!(
-        wide.status.reasons,
+        texts(&wide),
         [
             "did not converge: goodput_bps is known to +- 8.13 % after 8 runs, and 2.00 % were asked for"
         ]
     );
+    assert_eq!(codes(&wide)[0].0, ReasonCode::NotConverged);
     assert_eq!(wide.precision.unwrap().name.as_deref(), Some(GOODPUT));
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::{Environment, Iteration, Outcome, Run, Status, exit};
 use crate::dialect::{Dialect, DialectOptions};
 use crate::limits::{Measured, find_limits};
-use crate::plan::Plan;
+use crate::plan::{Direction, Plan};
 use crate::quantile::latency_intervals;
 use crate::report::{EndReport, HostFacts};
 use crate::sample::{Role, Sample};
-use crate::steady::{Steadiness, steadiness, steady_fairness};
+use crate::steady::{LEAST_INTERVALS, Steadiness, measured_intervals, steadiness, steady_fairness};
 use crate::summary::{Summary, Unmet, judge_dialect, machine_notes, summarize, unmet};
 use crate::trust::{Judged, Reason, Severity, Trust, judge_run};
 
@@ -205,6 +205,32 @@ impl Draft {
         })
     }
 
+    /// That a warm-up was to be found, in fewer intervals than that takes. A run that asked for none needs none.
+    fn too_few_intervals(&self, steadiness: &[Steadiness]) -> Option<Reason> {
+        if !self.plan.local.finds_warm_up
+            || !steadiness.is_empty()
+            || self.dialect != Dialect::Native
+        {
+            return None;
+        }
+        let role = match self.plan.workload.direction() {
+            Some(Direction::Up | Direction::Both) => Role::Server,
+            Some(Direction::Down) | None => Role::Client,
+        };
+        let measured = measured_intervals(&self.samples, role).len();
+        (measured < LEAST_INTERVALS).then(|| {
+            let text = format!(
+                "no warm-up could be looked for in {measured} intervals: it takes {LEAST_INTERVALS}"
+            );
+            Reason::few(
+                measured,
+                LEAST_INTERVALS,
+                text,
+                "measure for longer, or in shorter intervals",
+            )
+        })
+    }
+
     /// Why the figures are doubtful or invalid, as far as the run came.
     fn reasons(
         &self,
@@ -236,6 +262,7 @@ impl Draft {
                 unmet,
                 steadiness,
             }));
+            reasons.extend(self.too_few_intervals(steadiness));
         }
         reasons
     }

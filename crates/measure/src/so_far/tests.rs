@@ -45,6 +45,27 @@ fn latency_is_weighed_by_transactions() {
 }
 
 #[test]
+fn quantiles_are_those_of_all_intervals_so_far() {
+    let mut so_far = SoFar::new(Workload::rr(Transport::Tcp));
+    let with = |index, latencies: &[u64]| {
+        let mut histogram = IntervalHistogram::default();
+        latencies.iter().for_each(|ns| histogram.record_ns(*ns));
+        Sample { latency_hdr: Some(histogram.to_base64()), ..sample(Role::Client, index) }
+    };
+    assert!(so_far.latencies().is_empty());
+    so_far.handle_sample(&with(0, &[100; 396]));
+    assert_eq!(so_far.latencies().quantile_ns(0.99), Some(100));
+    so_far.handle_sample(&with(1, &[200; 4]));
+    assert_eq!(so_far.latencies().quantile_ns(0.99), Some(100));
+    so_far.handle_sample(&with(2, &[200; 10]));
+    assert_eq!(so_far.latencies().quantile_ns(0.99), Some(200));
+    so_far.handle_sample(&Sample { role: Role::Server, ..with(2, &[900; 999]) });
+    let torn = Sample { latency_hdr: Some("torn".to_owned()), ..sample(Role::Client, 3) };
+    so_far.handle_sample(&torn);
+    assert_eq!((so_far.latencies().len(), so_far.latencies().quantile_ns(0.5)), (410, Some(100)));
+}
+
+#[test]
 fn loss_is_what_receivers_know() {
     let mut so_far = SoFar::new(Workload::stream(Direction::Down, Transport::Udp));
     assert_eq!(so_far.loss_ratio(), None);

@@ -17,6 +17,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use rates::measured_intervals;
 pub use rates::{RateChange, Steadiness, steadiness};
 pub use shares::steady_fairness;
 

@@ -73,14 +73,7 @@ fn steady_rate(
     role: Role,
     count: impl Fn(&Sample) -> Option<u64>,
 ) -> Option<Steadiness> {
-    let mut measured: Vec<&Sample> =
-        samples.iter().filter(|sample| sample.role == role && !sample.warm_up).collect();
-    measured.sort_by_key(|sample| sample.to_ns);
-    // The last interval is cut off where the load ends.
-    let mut sorted: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
-    sorted.sort_unstable();
-    let usual_ns = *sorted.get(sorted.len() / 2)?;
-    measured.retain(|sample| length_ns(sample).saturating_mul(2) > usual_ns);
+    let measured = measured_intervals(samples, role);
     // Samples of an end that doesn't count this never have a count. A single one without has counted nothing.
     let counts: Vec<Option<u64>> = measured.iter().map(|sample| count(sample)).collect();
     if counts.iter().all(Option::is_none) {
@@ -123,6 +116,18 @@ fn steady_rate(
         varied_by: varied.filter(|_| rate > 0.0).map(|half| half / rate),
         change,
     })
+}
+
+/// The measured intervals of an end in order of time, without a last one that the load's end cut off.
+pub(crate) fn measured_intervals(samples: &[Sample], role: Role) -> Vec<&Sample> {
+    let mut measured: Vec<&Sample> =
+        samples.iter().filter(|sample| sample.role == role && !sample.warm_up).collect();
+    measured.sort_by_key(|sample| sample.to_ns);
+    let mut sorted: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
+    sorted.sort_unstable();
+    let usual_ns = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    measured.retain(|sample| length_ns(sample).saturating_mul(2) > usual_ns);
+    measured
 }
 
 fn length_ns(sample: &Sample) -> u64 {

@@ -5,9 +5,9 @@ use crate::Plan;
 use crate::comparison::figures_of_run;
 use crate::plan::{Direction, Transport, Workload};
 use crate::random::{next_normal, next_word};
-use crate::run::{Draft, Outcome};
+use crate::run::{Draft, Outcome, exit};
 use crate::sample::{Role, Sample, Traffic};
-use crate::trust::ReasonCode;
+use crate::trust::{ReasonCode, ReasonUnit, Severity};
 
 const INTERVALS: usize = 100;
 
@@ -230,6 +230,24 @@ fn a_run_whose_rate_changes_for_good_is_doubtful() {
     let run = draft.into_run(Outcome::Complete, 0, None);
     assert_eq!(run.steadiness[0].change, None);
     assert!(run.status.reasons.iter().all(|reason| reason.code != ReasonCode::NotSteady));
+}
+
+#[test]
+fn a_warm_up_that_was_asked_for_takes_intervals_enough() {
+    let workload = Workload::stream(Direction::Up, Transport::Tcp);
+    let mut draft = Draft::new("1".to_owned(), Plan::new("host", 1, workload));
+    draft.samples = samples(Role::Server, &[10_000; LEAST_INTERVALS - 1]);
+    let few = |draft: &Draft| {
+        let run = draft.clone().into_run(Outcome::Interrupted, exit::INTERRUPTED, None);
+        let reason = run.status.reasons.into_iter().find(|one| one.code == ReasonCode::Few)?;
+        assert_eq!(reason.severity, Severity::Doubtful);
+        Some((reason.value?, reason.limit?, reason.unit?))
+    };
+    assert_eq!(few(&draft), None, "nothing was asked for");
+    draft.plan.local.finds_warm_up = true;
+    assert_eq!(few(&draft), Some((39.0, 40.0, ReasonUnit::Count)));
+    draft.samples = samples(Role::Server, &[10_000; LEAST_INTERVALS]);
+    assert_eq!(few(&draft), None);
 }
 
 #[test]

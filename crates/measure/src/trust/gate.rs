@@ -462,7 +462,7 @@ fn other_tests(report: &EndReport) -> Option<Reason> {
 
 /// A reason for doubt with its sentence and nothing else.
 pub(super) fn told(code: ReasonCode, text: String) -> Reason {
-    Reason { code, severity: Severity::Doubtful, ..Reason::contradiction(text) }
+    Reason::doubt(code, text)
 }
 
 fn ratio(

@@ -23,8 +23,8 @@ pub struct Pod {
     pub namespace: Option<String>,
     /// The image; the original builds one.
     pub image: Option<String>,
-    /// Whether servers are reached by a load balancer.
-    pub is_balanced: bool,
+    /// How servers are reached, in linerate's words; absent: as it chooses.
+    pub via: Option<String>,
     /// Whether the pod uses the node's network.
     pub host_network: bool,
     /// Members of the pod: `node_selector`, `resources`, `annotations`, `runtime_class`, `security_context`,
@@ -52,8 +52,13 @@ const KEYS: [&str; 17] = [
     "config",
 ];
 
-/// linerate's own: the image.
+/// linerate's own: the image, and how servers are reached.
+const OWN: [&str; 2] = [IMAGE, VIA];
 const IMAGE: &str = "image";
+const VIA: &str = "via";
+
+/// How servers are reached where a pool of MetalLB is named.
+const BALANCED: &str = "load-balancer";
 
 const WITHOUT_EFFECT: [&str; 6] =
     ["host", "user", "controller-ip-address", "host-mounts", "sysinfo", "tool-deployment"];
@@ -67,7 +72,7 @@ pub(super) fn read_kube(
     place: &str,
     notes: &mut Vec<String>,
 ) -> Result<Endpoint, String> {
-    let known: Vec<&str> = KEYS.into_iter().chain([IMAGE]).collect();
+    let known: Vec<&str> = KEYS.into_iter().chain(OWN).collect();
     read_object(&Value::Object(members.clone()), place, &known)?;
     for key in WITHOUT_EFFECT.into_iter().filter(|key| members.contains_key(*key)) {
         notes.push(format!(
@@ -80,10 +85,11 @@ pub(super) fn read_kube(
         kubeconfig: text_of(members, "kubeconfig", place)?,
         namespace: read_namespace(members, place, notes)?,
         image: text_of(members, IMAGE, place)?,
+        via: text_of(members, VIA, place)?,
         ..Pod::default()
     };
     if let Some(pool) = text_of(members, "metallb-pool", place)? {
-        common.is_balanced = true;
+        common.via.get_or_insert_with(|| BALANCED.to_owned());
         let annotations = json!({ "metallb.universe.tf/address-pool": pool });
         common.members.insert("service_annotations".to_owned(), annotations);
     }
@@ -435,9 +441,19 @@ mod tests {
         assert_eq!(endpoint.hosts.len(), 2);
         let (host, both) = pod(&endpoint, "both");
         assert_eq!(host.servers, [1, 2]);
-        assert!(both.is_balanced);
+        assert_eq!(both.via.as_deref(), Some("load-balancer"));
         let pool = &both.members["service_annotations"]["metallb.universe.tf/address-pool"];
         assert_eq!(pool, "p");
+    }
+
+    #[test]
+    fn how_servers_are_reached_can_be_said() {
+        let (endpoint, _) = read(
+            r#"{"type":"kube","engines":{"server":"1"},"metallb-pool":"p","via":"node-port"}"#,
+        )
+        .unwrap();
+        let (_, server) = pod(&endpoint, "server-1");
+        assert_eq!(server.via.as_deref(), Some("node-port"));
     }
 
     #[test]

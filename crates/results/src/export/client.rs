@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::document::Document;
-use super::mapping::{creation, mapping, missing, type_of};
+use super::mapping::{creation, mapping, missing, type_of, without_unsigned};
 use super::{CdmVersion, DocumentKind};
 use crate::exchange::{Exchange, GivenUp, Reply, Request, send_patiently, wait};
 
@@ -26,6 +26,10 @@ const PAGE: usize = 10_000;
 /// Names of one question.
 pub(super) const IDS: usize = 1000;
 
+/// What a server tells whose mappings can't have whole numbers without a sign: OpenSearch before 2.8, and Elasticsearch
+/// before 7.10 or without its licensed part.
+const LACKS_UNSIGNED: &str = "No handler for type [unsigned_long]";
+
 /// The most documents that are kept for one question.
 const MOST_FOUND: usize = 1_000_000;
 
@@ -38,6 +42,9 @@ pub enum IndexError {
     /// The server can't be reached or is too busy. The same may succeed later.
     #[error("the index can't be reached: {0}")]
     Away(String),
+    /// What answers is not trusted.
+    #[error("the index is not trusted: {0}")]
+    Untrusted(String),
     /// The server refuses what was asked.
     #[error("the index refuses {0}")]
     Refused(String),
@@ -68,7 +75,7 @@ pub enum IndexError {
 impl IndexError {
     /// Whether whatever else is written now would fail in the same way.
     pub(super) fn is_for_all(&self) -> bool {
-        matches!(self, Self::Away(_) | Self::Denied(_) | Self::Interrupted)
+        matches!(self, Self::Away(_) | Self::Untrusted(_) | Self::Denied(_) | Self::Interrupted)
     }
 }
 
@@ -76,6 +83,7 @@ impl From<GivenUp> for IndexError {
     fn from(given_up: GivenUp) -> Self {
         match given_up {
             GivenUp::Away(why) => Self::Away(why),
+            GivenUp::Untrusted(why) => Self::Untrusted(why),
             GivenUp::Interrupted => Self::Interrupted,
         }
     }
@@ -111,6 +119,8 @@ pub struct Index<E> {
     began_ms: i64,
     /// Indices that are known to be fit.
     fit: BTreeSet<String>,
+    /// Whether the server lacks the type of numbers without a sign.
+    lacks_unsigned: bool,
     waiting: Vec<Document>,
     waiting_bytes: usize,
     written: Written,
@@ -129,6 +139,7 @@ impl<E: Exchange> Index<E> {
             tries,
             began_ms: 0,
             fit: BTreeSet::new(),
+            lacks_unsigned: false,
             waiting: Vec::new(),
             waiting_bytes: 0,
             written: Written::default(),
@@ -189,8 +200,7 @@ impl<E: Exchange> Index<E> {
             return Ok(());
         }
         let wanted = creation(kind, self.version);
-        let path = format!("/{name}");
-        let reply = self.exchange_patiently("PUT", &path, &wanted.to_string())?;
+        let reply = self.put_mapping(&format!("/{name}"), wanted.clone())?;
         match reply.status {
             200..=299 => {}
             _ if reply.body.contains("resource_already_exists_exception") => {
@@ -211,9 +221,28 @@ impl<E: Exchange> Index<E> {
         let found = found.unwrap_or_default();
         match missing(wanted, &found["mappings"]) {
             Ok(None) => Ok(()),
-            Ok(Some(fields)) => self.ask("PUT", &path, &fields.to_string()).map(drop),
+            Ok(Some(fields)) => {
+                let reply = self.put_mapping(&path, fields)?;
+                match reply.status {
+                    200..=299 => Ok(()),
+                    _ => Err(refusal(&format!("PUT {path}"), &reply)),
+                }
+            }
             Err(why) => Err(IndexError::Unfit { name: name.to_owned(), why }),
         }
+    }
+
+    /// Puts what has a mapping, with the types that the server has.
+    fn put_mapping(&mut self, path: &str, mut content: Value) -> Result<Reply, IndexError> {
+        if !self.lacks_unsigned {
+            let reply = self.exchange_patiently("PUT", path, &content.to_string())?;
+            if !reply.body.contains(LACKS_UNSIGNED) {
+                return Ok(reply);
+            }
+            self.lacks_unsigned = true;
+        }
+        without_unsigned(&mut content);
+        self.exchange_patiently("PUT", path, &content.to_string())
     }
 
     /// Writes a document, soon or with those that follow.

@@ -168,6 +168,16 @@ pub fn creation(kind: DocumentKind, version: CdmVersion) -> Value {
     })
 }
 
+/// Makes whole numbers without a sign such with one, for servers that lack the type. No document has a number that
+/// needs it.
+pub(super) fn without_unsigned(content: &mut Value) {
+    match content {
+        Value::Object(fields) => fields.values_mut().for_each(without_unsigned),
+        Value::String(kind) if kind == "unsigned_long" => *kind = "long".to_owned(),
+        _ => {}
+    }
+}
+
 /// The type that a mapping gives a field, which is named by its path; `keyword` where it gives none.
 pub(super) fn type_of<'a>(mapping: &'a Value, path: &str) -> &'a str {
     let field = path.split('.').fold(mapping, |outer, name| &outer["properties"][name]);

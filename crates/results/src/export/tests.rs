@@ -18,7 +18,7 @@ use super::indexed::{Points, Wanted, only_run, read_runs};
 use super::mapping::{NAMES, creation, mapping, missing, type_of};
 use super::outbox::{deliver, parts, retry_refused, waiting_of, write_run};
 use super::{CdmVersion, DocumentKind};
-use crate::exchange::Reply;
+use crate::exchange::{Reply, SendError};
 use crate::points::SeriesPoints;
 use crate::query::SeriesQuery;
 use crate::read::RunDetails;
@@ -211,7 +211,7 @@ fn a_busy_server_gets_everything_once() {
     let calm = StandIn::default();
     write_run(&store, &mut open(&calm), run, &Form::default()).unwrap();
     let failures: [(&str, Failure); 5] = [
-        ("away", |_| Some(Err("connection refused".into()))),
+        ("away", |_| Some(Err(SendError::Away("connection refused".into())))),
         ("busy", |_| {
             let busy = answer(429, r#"{"error":{"reason":"too many"}}"#);
             Some(Ok(Reply { retry_after: Some(Duration::from_secs(7)), ..busy }))
@@ -313,8 +313,43 @@ fn what_no_retry_mends_is_told_at_once() {
         assert_eq!(stand_in.pauses(), []);
     }
     let stand_in = StandIn::default();
+    let mut index = open(&stand_in);
+    stand_in.fail("/_bulk", 1, |_| Some(Err(SendError::Untrusted("another's".into()))));
+    let error = write_run(&store, &mut index, run, &Form::default()).unwrap_err();
+    assert_eq!(error.to_string(), "the index is not trusted: another's");
+    assert_eq!(stand_in.pauses(), []);
+    let stand_in = StandIn::default();
     stand_in.fail("/", 1, |_| Some(Ok(answer(200, "<html>"))));
     assert!(matches!(Index::open(stand_in, None, 1), Err(IndexError::Strange(_))));
+}
+
+#[test]
+fn a_server_without_unsigned_numbers_gets_signed_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, run) = whole(&directory);
+    let kinds = |stand_in: &StandIn, name: &str| {
+        let content = stand_in.index(&format!("cdm-v10dev-{name}@2023.11"));
+        let fields = content["mappings"]["properties"][name]["properties"].clone();
+        fields["num"]["type"].as_str().unwrap_or("none").to_owned()
+    };
+    let calm = StandIn::default();
+    write_run(&store, &mut open(&calm), run, &Form::default()).unwrap();
+    assert_eq!(kinds(&calm, "iteration"), "unsigned_long");
+    let old = StandIn::default();
+    old.lack("unsigned_long");
+    write_run(&store, &mut open(&old), run, &Form::default()).unwrap();
+    assert_eq!((kinds(&old, "iteration"), kinds(&old, "sample")), ("long".into(), "long".into()));
+    assert_eq!(old.documents(), calm.documents());
+    // The server is asked once for the type: two of eight indices of an empty server have it first.
+    let puts = old.requests().iter().filter(|asked| asked.starts_with("PUT ")).count();
+    assert_eq!(puts, DocumentKind::ALL.len() + 1);
+    // An index that is there gets what it lacks in the same way.
+    let old = StandIn::default();
+    old.lack("unsigned_long");
+    old.add_index("cdm-v10dev-iteration@2023.11", json!({ "mappings": {} }));
+    write_run(&store, &mut open(&old), run, &Form::default()).unwrap();
+    assert_eq!(kinds(&old, "iteration"), "long");
+    assert_eq!(old.documents(), calm.documents());
 }
 
 #[test]

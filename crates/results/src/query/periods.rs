@@ -18,6 +18,9 @@ pub struct Periods {
     pub windows: BTreeMap<String, Vec<Window>>,
 }
 
+/// Windows by the names of periods and the values of a label.
+type Apart = BTreeMap<(String, String), Vec<Window>>;
+
 impl Store {
     /// What a metric was in each period of a run, so many windows each: what [`Store::query`] answers for them one by
     /// one. The series are looked up once.
@@ -30,6 +33,37 @@ impl Store {
         (source, metric): (&str, &str),
         resolution: u32,
     ) -> Result<Periods, StoreError> {
+        let (unit, answered) = self.answer_periods(run, (source, metric), resolution, None)?;
+        let windows = answered.into_iter().map(|((period, _), windows)| (period, windows));
+        Ok(Periods { unit, windows: windows.collect() })
+    }
+
+    /// What a metric was in each period of a run as a whole, for each value of a label apart: by the names of periods
+    /// and the label's values. Series without the label are left out.
+    ///
+    /// # Errors
+    /// As [`Self::query_periods`].
+    pub fn query_periods_by(
+        &self,
+        run: RunId,
+        metric: (&str, &str),
+        label: &str,
+    ) -> Result<BTreeMap<(String, String), f64>, StoreError> {
+        let (_, answered) = self.answer_periods(run, metric, 1, Some(label))?;
+        let value = |windows: Vec<Window>| windows.first()?.value;
+        let known = answered.into_iter().filter_map(|(key, windows)| Some((key, value(windows)?)));
+        Ok(known.collect())
+    }
+
+    /// The unit of a metric, and its windows by the names of periods and the values of a label, which are empty where
+    /// no label is given.
+    fn answer_periods(
+        &self,
+        run: RunId,
+        (source, metric): (&str, &str),
+        resolution: u32,
+        label: Option<&str>,
+    ) -> Result<(String, Apart), StoreError> {
         let query = SeriesQuery::new(run, source, metric);
         let (kind, selected) = self.select(&query, None)?;
         let spans = self.periods(run)?;
@@ -48,25 +82,36 @@ impl Store {
                 None => of_run.push(series),
             }
         }
-        let mut answered = BTreeMap::new();
+        let mut answered = Apart::new();
         for (id, uuid, span) in spans {
             let own = of_period.get(&id).map(Vec::as_slice).unwrap_or_default();
             if own.is_empty() && of_run.is_empty() {
                 continue;
             }
             let windows = windows(span, resolution);
-            let mut sum = Sum::new(windows.len());
-            let mut reader = Reader::new(self, &query, &windows, kind.aggregation.is_extreme())?;
+            let mut groups: BTreeMap<String, Vec<&Selected>> = BTreeMap::new();
             for series in own.iter().chain(&of_run) {
-                sum.rows += 1;
-                reader.add(series, &mut sum)?;
-                sum.identities.insert(series.labels.clone());
+                let group = match label {
+                    None => Some(String::new()),
+                    Some(label) => series.labels.get(label).cloned(),
+                };
+                group.into_iter().for_each(|group| groups.entry(group).or_default().push(series));
             }
-            let shown = windows.iter().enumerate();
-            let shown = shown.map(|(at, span)| sum.window(at, *span, kind.aggregation, false));
-            answered.insert(uuid, shown.collect());
+            for (group, of_group) in groups {
+                let mut sum = Sum::new(windows.len());
+                let mut reader =
+                    Reader::new(self, &query, &windows, kind.aggregation.is_extreme())?;
+                for series in of_group {
+                    sum.rows += 1;
+                    reader.add(series, &mut sum)?;
+                    sum.identities.insert(series.labels.clone());
+                }
+                let shown = windows.iter().enumerate();
+                let shown = shown.map(|(at, span)| sum.window(at, *span, kind.aggregation, false));
+                answered.insert((uuid.clone(), group), shown.collect());
+            }
         }
-        Ok(Periods { unit: kind.unit, windows: answered })
+        Ok((kind.unit, answered))
     }
 
     /// The periods of a run: id, name and time.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::T0;
 use super::exposition::put;
-use crate::exchange::{Exchange, Reply, Request};
+use crate::exchange::{Exchange, Reply, Request, SendError};
 use crate::exposition::{FAMILIES, Facts, LONGEST_LABEL, STATUSES, VERDICTS, last_finished};
 use crate::otlp::{MOST_POINTS, PATH, Point, PushError, Taken, encode, points, points_of, push};
 use crate::read::RunRow;
@@ -202,14 +202,14 @@ fn a_run_is_pushed_as_it_is_read() {
 /// A collector that gives these answers, the last one for ever.
 #[derive(Default)]
 struct Collector {
-    answers: Vec<Result<Reply, String>>,
+    answers: Vec<Result<Reply, SendError>>,
     bodies: Vec<String>,
     pauses: Vec<Duration>,
     is_interrupted: bool,
 }
 
 impl Exchange for Collector {
-    fn send(&mut self, request: &Request<'_>) -> Result<Reply, String> {
+    fn send(&mut self, request: &Request<'_>) -> Result<Reply, SendError> {
         assert_eq!((request.method, request.path), ("POST", PATH));
         self.bodies.push(request.body.to_owned());
         let next = (self.bodies.len() - 1).min(self.answers.len() - 1);
@@ -222,7 +222,7 @@ impl Exchange for Collector {
     }
 }
 
-fn answer(status: u16, body: &str) -> Result<Reply, String> {
+fn answer(status: u16, body: &str) -> Result<Reply, SendError> {
     Ok(Reply { status, retry_after: None, body: body.to_owned() })
 }
 
@@ -230,7 +230,7 @@ fn some_points() -> Vec<Point> {
     points_of(&[Facts { row: row(), verdict: None, results: Vec::new() }])
 }
 
-fn told(answers: Vec<Result<Reply, String>>) -> (Result<Taken, PushError>, Collector) {
+fn told(answers: Vec<Result<Reply, SendError>>) -> (Result<Taken, PushError>, Collector) {
     let mut collector = Collector { answers, ..Collector::default() };
     (push(&mut collector, PATH, &some_points()), collector)
 }
@@ -263,7 +263,7 @@ fn a_busy_collector_is_asked_again_a_few_times() {
         let retry_after = Some(Duration::from_secs(seconds));
         Ok(Reply { status, retry_after, body: "full".to_owned() })
     };
-    let cut = || Err("cut".to_owned());
+    let cut = || Err(SendError::Away("cut".to_owned()));
     let (ended, collector) = told(vec![busy(429, 7), busy(503, 0), cut(), answer(200, "{}")]);
     assert_eq!(ended, Ok(Taken::default()));
     assert_eq!(collector.pauses, [7, 2, 4].map(Duration::from_secs));
@@ -272,6 +272,10 @@ fn a_busy_collector_is_asked_again_a_few_times() {
     assert_eq!(ended, Err(PushError::Away("HTTP status 503, full".to_owned())));
     assert_eq!((collector.bodies.len(), collector.pauses.len()), (6, 5));
     assert!(collector.pauses.iter().all(|pause| *pause == Duration::from_secs(60)));
+    let untrusted = SendError::Untrusted("another's".to_owned());
+    let (ended, collector) = told(vec![Err(untrusted)]);
+    assert_eq!(ended, Err(PushError::Untrusted("another's".to_owned())));
+    assert_eq!(collector.pauses, []);
     let mut collector =
         Collector { answers: vec![cut()], is_interrupted: true, ..Collector::default() };
     assert_eq!(push(&mut collector, PATH, &some_points()), Err(PushError::Interrupted));

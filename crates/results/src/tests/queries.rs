@@ -56,6 +56,18 @@ fn all_periods_at_once_are_what_each_is_alone() {
             assert_eq!(all.windows[&period.uuid], alone.groups[0].windows);
         }
     }
+    let apart = store.query_periods_by(run, ("linerate", "rx-Gbps"), "csid").unwrap();
+    for period in &periods {
+        let mut query = SeriesQuery::new(run, "linerate", "rx-Gbps");
+        (query.period, query.breakouts) = (Some(period.uuid.clone()), vec![Breakout::each("csid")]);
+        for group in store.query(&query).unwrap().groups {
+            let pair = group.label().trim_matches(['<', '>']).to_owned();
+            let value = group.windows[0].value;
+            assert_eq!(apart.get(&(period.uuid.clone(), pair)).copied(), value);
+        }
+    }
+    assert!(apart.len() >= 2 * periods.len(), "{apart:?}");
+    assert!(store.query_periods_by(run, ("linerate", "rx-Gbps"), "none").unwrap().is_empty());
     assert!(store.query_periods(run, ("linerate", "none"), 1).is_err());
     assert!(store.query_periods(run, ("linerate", "rx-Gbps"), 0).is_err());
 }

@@ -177,6 +177,7 @@ impl Client {
             }
             (Stage::Starting, ServerMessage::Started(started)) => {
                 self.enter(Stage::Running);
+                self.clock.hasten();
                 self.events.push_back(ClientEvent::Started { utc_ns: started.utc_ns });
             }
             (stage, ServerMessage::Pong(pong)) if stage >= Stage::Asking => self.handle_pong(pong),
@@ -233,9 +234,13 @@ impl Client {
             server_received_utc_ns: pong.received_ns,
             server_replied_utc_ns: pong.replied_ns,
             client_received_utc_ns: self.now.utc_ns,
+            client_monotonic_ns: (pong.sent_ns, self.now.monotonic_ns),
+            server_monotonic_ns: pong.monotonic_ns,
         }));
         if self.clock.burst > 0 {
             self.ping();
+        } else if self.stage == Stage::Running {
+            self.clock.hasten();
         }
     }
 

@@ -203,6 +203,9 @@ pub struct Pong {
     pub received_ns: i64,
     /// When the pong went out, likewise.
     pub replied_ns: i64,
+    /// The server's monotonic clock at that time, any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monotonic_ns: Option<u64>,
 }
 
 /// Content of [`ServerMessage::Started`].

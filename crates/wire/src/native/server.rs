@@ -266,7 +266,8 @@ impl Server {
         }
         let utc_ns = self.now.utc_ns;
         let (sent_ns, received_ns, replied_ns) = (ping.sent_ns, utc_ns, utc_ns);
-        self.say(ServerMessage::Pong(Pong { sent_ns, received_ns, replied_ns }));
+        let monotonic_ns = Some(self.now.monotonic_ns);
+        self.say(ServerMessage::Pong(Pong { sent_ns, received_ns, replied_ns, monotonic_ns }));
         if self.stage == Stage::Asking {
             self.say_place();
         }

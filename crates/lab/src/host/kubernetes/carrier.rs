@@ -32,6 +32,8 @@ pub(super) struct PodState {
     pub(super) trouble: Option<ClusterError>,
     /// The cluster's last word while the pod is awaited.
     pub(super) said: String,
+    /// A sentence about a wait that lasts, until somebody takes it.
+    pub(super) reminder: Option<String>,
 }
 
 /// The pipes of a channel, at the end of the thread.
@@ -54,6 +56,10 @@ impl Watcher for Carrier {
 
     fn tell(&self, said: &str) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).said = said.to_owned();
+    }
+
+    fn remind(&self, said: String) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).reminder = Some(said);
     }
 }
 

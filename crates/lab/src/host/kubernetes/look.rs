@@ -1,5 +1,7 @@
 //! What the cluster says about a pod: whether it runs, and why it doesn't.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::trouble::{ClusterError, Trouble};
@@ -110,18 +112,44 @@ pub(super) fn why_no_pod(events: &Value) -> Option<String> {
 /// The reason of events about a volume that can't be mounted.
 pub(super) const FAILED_MOUNT: &str = "FailedMount";
 
-/// What keeps a pod from being set up now, if its newest event tells so: a volume that can't be mounted, a network that
-/// can't be had. Kubelets try again, and tell of what they do next.
-pub(super) fn hindrance(events: &Value) -> Option<String> {
+/// The reason of the event that a node pulls an image.
+pub(super) const PULLING: &str = "Pulling";
+
+/// An event: its reason, and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
+}
+
+/// The newest of some events; lists have no order in time.
+pub(super) fn newest(events: &Value) -> Option<Told> {
     let time = |event: &Value| {
         let times =
             [&event["lastTimestamp"], &event["eventTime"], &event["metadata"]["creationTimestamp"]];
         times.into_iter().map(text).find(|time| !time.is_empty())
     };
     let newest = items(events).iter().max_by_key(|event| time(event))?;
-    let reason = text(&newest["reason"]);
-    let hinders = [FAILED_MOUNT, "FailedCreatePodSandBox"].contains(&reason.as_str());
-    hinders.then(|| format!("{reason}: {}", text(&newest["message"])))
+    Some(Told { reason: text(&newest["reason"]), message: text(&newest["message"]) })
+}
+
+/// Whether this event, as a pod's newest, keeps the pod from being set up: a volume that can't be mounted, a network
+/// that can't be had. Kubelets try again, and tell of what they do next.
+pub(super) fn hinders(told: &Told) -> bool {
+    [FAILED_MOUNT, "FailedCreatePodSandBox"].contains(&told.reason.as_str())
+}
+
+/// The address that a load balancer has given a Service, a name or a number.
+pub(super) fn balanced_address(service: &Value) -> Option<String> {
+    let given = service["status"]["loadBalancer"]["ingress"].as_array()?;
+    let words = given.iter().flat_map(|one| ["ip", "hostname"].map(|name| text(&one[name])));
+    words.into_iter().find(|word| !word.is_empty())
 }
 
 /// The last warning about a pod.
@@ -214,14 +242,36 @@ mod tests {
         let failed = event("FailedMount", second);
         // Lists have no order in time.
         let events = json!({ "items": [failed, event("Scheduled", first)] });
-        assert_eq!(hindrance(&events).unwrap(), "FailedMount: m");
+        assert!(hinders(&newest(&events).unwrap()));
+        assert_eq!(newest(&events).unwrap().to_string(), "FailedMount: m");
         let events =
             json!({ "items": [failed, event("Pulling", third), event("Scheduled", first)] });
-        assert_eq!(hindrance(&events), None);
-        assert_eq!(hindrance(&json!({})), None);
+        assert_eq!(newest(&events).unwrap().reason, PULLING);
+        assert!(!hinders(&newest(&events).unwrap()));
+        assert_eq!(newest(&json!({})), None);
         let event = json!({ "reason": "FailedCreatePodSandBox", "lastTimestamp": null,
             "eventTime": "2026-11-26T22:08:05.000000Z" });
-        assert_eq!(hindrance(&json!({ "items": [event] })).unwrap(), "FailedCreatePodSandBox: ");
+        let told = newest(&json!({ "items": [event] })).unwrap();
+        assert!(hinders(&told));
+        assert_eq!(told.to_string(), "FailedCreatePodSandBox: ");
+    }
+
+    #[test]
+    fn a_load_balancers_address_is_a_number_or_a_name() {
+        let service =
+            |ingress: Value| json!({ "status": { "loadBalancer": { "ingress": ingress } } });
+        for (ingress, expected) in [
+            (json!([{ "ip": "192.0.2.1", "ipMode": "VIP" }]), Some("192.0.2.1")),
+            (json!([{ "hostname": "lb.example" }]), Some("lb.example")),
+            (json!([{ "ip": "", "hostname": "lb.example" }]), Some("lb.example")),
+            (json!([{ "ip": 7 }, { "ip": "2001:db8::1" }]), Some("2001:db8::1")),
+            (json!([]), None),
+            (json!("x"), None),
+        ] {
+            let found = balanced_address(&service(ingress));
+            assert_eq!(found.as_deref(), expected);
+        }
+        assert_eq!(balanced_address(&json!({ "status": { "loadBalancer": {} } })), None);
     }
 
     #[test]

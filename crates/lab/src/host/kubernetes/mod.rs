@@ -15,6 +15,7 @@ mod objects;
 mod pods;
 mod rest;
 pub mod roles;
+mod service;
 #[cfg(test)]
 mod stand_in;
 #[cfg(test)]
@@ -37,7 +38,7 @@ pub use trouble::{ClusterError, Trouble};
 use self::carrier::{Carrier, PodState};
 use self::objects::Group;
 use self::pods::{Place, Pods, Removal};
-use super::{Channel, Host, HostDescription, HostError, HostErrorKind, LastWords, NamedHost};
+use super::{Channel, Host, HostDescription, HostError, HostErrorKind, LastWords, NamedHost, Way};
 use crate::agent::Moment;
 use crate::plan::{KubernetesHost, Via};
 
@@ -223,12 +224,8 @@ impl Host for PodHost {
 
     /// Clients in the cluster reach a pod by its address, those outside by a port of its node, if the plan
     /// says nothing else.
-    fn reach(
-        &self,
-        port: u16,
-        client: &HostDescription,
-    ) -> Result<Option<(String, u16)>, HostError> {
-        let Some(running) = self.known().running.clone() else { return Ok(None) };
+    fn reach(&self, port: u16, client: &HostDescription) -> Result<Way, HostError> {
+        let Some(running) = self.known().running.clone() else { return Ok(Way::AsPlanned) };
         let is_inside = client.transport == "kubernetes";
         let host = self.pods.0.group(self.place).map(|group| &group.host);
         let usual = match (is_inside, host.is_some_and(|host| host.host_network)) {
@@ -237,10 +234,11 @@ impl Host for PodHost {
             (false, false) => Via::NodePort,
         };
         let via = host.and_then(|host| host.via).unwrap_or(usual);
-        let reached =
-            self.pods.0.reach(self.place, &running, port, via).map_err(|error| {
-                HostError::new(HostErrorKind::Cluster(error.trouble), &error.said)
-            })?;
-        Ok(Some(reached))
+        let way = self.pods.0.reach(self.place, &running, port, via);
+        way.map_err(|error| HostError::new(HostErrorKind::Cluster(error.trouble), &error.said))
+    }
+
+    fn reminder(&self) -> Option<String> {
+        self.known().reminder.take()
     }
 }

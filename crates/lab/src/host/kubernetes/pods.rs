@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::look::{self, FAILED_MOUNT, Look, Running, items, text};
+use super::look::{self, FAILED_MOUNT, Look, PULLING, Running, Told, items, text};
 use super::objects::{Group, same_node_port, service_name};
 use super::rest::Client;
+use super::service::{Reminder, Service};
 use super::trouble::{ClusterError, Trouble};
+use crate::host::Way;
 use crate::plan::{KubernetesHost, Via};
 
 /// A pod may be without a node for so long before it is given up.
@@ -22,12 +24,6 @@ const UNMOUNTED: Duration = Duration::from_secs(5);
 
 /// A pod's network that can't be made may be had within this time: kubelets try a pod again after 10 to 15 s.
 const WITHOUT_NETWORK: Duration = Duration::from_secs(30);
-
-/// A load balancer may take so long to give an address.
-const ADDRESS_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Nodes take so long to learn of a new Service.
-const SERVICE_SETTLES: Duration = Duration::from_millis(1500);
 
 /// A watch lasts so long, seconds, before it is asked for anew.
 const WATCH_S: u32 = 2;
@@ -46,8 +42,8 @@ pub(super) struct Pods {
 struct Made {
     /// The uid of each group's Job, or why there is none.
     jobs: Option<Result<Vec<String>, ClusterError>>,
-    /// Where Services lead, by their names.
-    services: BTreeMap<String, (String, u16)>,
+    /// Services by their names.
+    services: BTreeMap<String, Service>,
 }
 
 /// A pod by its group and its place there.
@@ -63,6 +59,8 @@ pub(super) trait Watcher {
     fn is_gone(&self) -> bool;
     /// The cluster's last word.
     fn tell(&self, said: &str);
+    /// A sentence about a wait that lasts.
+    fn remind(&self, said: String);
 }
 
 impl Pods {
@@ -119,7 +117,7 @@ impl Pods {
         let path = format!("{}?{selector}", self.core_path("pods"));
         let patience = group.host.start_timeout();
         let began = Instant::now();
-        let mut wait = Wait::default();
+        let (mut wait, mut reminder) = (Wait::default(), Reminder::default());
         while !watcher.is_gone() {
             let list = self.client.get(&path)?;
             match items(&list).first() {
@@ -127,15 +125,21 @@ impl Pods {
                 None => self.look_for_refusal(group, began)?,
             }
             if let Some(pod) = wait.pod_on_its_way() {
-                wait.take_hindrance(look::hindrance(&self.events("Pod", &pod)));
+                wait.take_newest(look::newest(&self.events("Pod", &pod)));
             }
             if let Some(end) = wait.end()? {
                 return Ok(Some(end));
             }
-            if began.elapsed() > patience {
+            let waited = began.elapsed();
+            if waited > patience {
                 return Err(self.late(group, place, &wait));
             }
             watcher.tell(wait.said());
+            if reminder.is_due(waited)
+                && let Some(said) = wait.describe(patience)
+            {
+                watcher.remind(said);
+            }
             let version = text(&list["metadata"]["resourceVersion"]);
             let watch = format!("{path}&resourceVersion={version}");
             let asked = Instant::now();
@@ -193,49 +197,69 @@ impl Pods {
         }
     }
 
-    /// Where a client reaches a port of the pod.
+    /// The way of a client to a port of the pod. A Service is made where one is needed; until its address is known
+    /// it is looked at now and then, so this is to be asked again.
     pub(super) fn reach(
         &self,
         place: Place,
         running: &Running,
         port: u16,
         via: Via,
-    ) -> Result<(String, u16), ClusterError> {
+    ) -> Result<Way, ClusterError> {
         let Some(group) = self.group(place) else {
-            return Ok((running.address.clone(), port));
+            return Ok(Way::At(running.address.clone(), port));
         };
         match via {
-            Via::Pod => return Ok((running.address.clone(), port)),
-            Via::HostPort => return Ok((running.node_address.clone(), port)),
+            Via::Pod => return Ok(Way::At(running.address.clone(), port)),
+            Via::HostPort => return Ok(Way::At(running.node_address.clone(), port)),
             Via::ClusterIp | Via::NodePort | Via::LoadBalancer => {}
         }
         let name = service_name(&group.name, place.index, port);
+        let path = format!("{}/{name}", self.core_path("services"));
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reached) = made.services.get(&name) {
-            return Ok(reached.clone());
+        if !made.services.contains_key(&name) {
+            self.make_service(&mut made, (place, group), &name, running, port, via)?;
         }
+        let Some(service) = made.services.get_mut(&name) else { return Ok(Way::Awaited(None)) };
+        let now = Instant::now();
+        if service.wants_look(now) {
+            service.take(&self.client.get(&path)?, now);
+        }
+        service.way(now, group.host.start_timeout(), || self.events("Service", &name))
+    }
+
+    fn make_service(
+        &self,
+        made: &mut Made,
+        (place, group): (Place, &Group),
+        name: &str,
+        running: &Running,
+        port: u16,
+        via: Via,
+    ) -> Result<(), ClusterError> {
         let uid = match &made.jobs {
             Some(Ok(jobs)) => jobs.get(place.group).cloned().unwrap_or_default(),
             _ => String::new(),
         };
-        let services = self.core_path("services");
-        let service = group.service(place.index, port, via, &uid);
-        let created = self.client.create(&services, &service)?;
-        let reached = match via {
-            Via::ClusterIp => (text(&created["spec"]["clusterIP"]), port),
-            Via::LoadBalancer => (self.wait_for_address(&format!("{services}/{name}"))?, port),
+        let object = group.service(place.index, port, via, &uid);
+        let created = self.client.create(&self.core_path("services"), &object)?;
+        let now = Instant::now();
+        let mut service = Service::new(name, port, now);
+        match via {
+            Via::LoadBalancer => {}
+            Via::ClusterIp => service.lead_to(text(&created["spec"]["clusterIP"]), port, now),
             _ => match same_node_port(&created) {
-                Some(node_port) => (running.node_address.clone(), node_port),
+                Some(node_port) => {
+                    service.lead_to(running.node_address.clone(), node_port, now);
+                }
                 None => {
                     let said = format!("the Service {name} has not one port for TCP and UDP");
-                    return Err(ClusterError::new(Trouble::NoAddress, said));
+                    return Err(ClusterError::new(Trouble::Refused, said));
                 }
             },
-        };
-        made.services.insert(name, reached.clone());
-        drop(made);
-        thread::sleep(SERVICE_SETTLES);
-        Ok(reached)
+        }
+        made.services.insert(name.to_owned(), service);
+        Ok(())
     }
 
     /// Removes what was made, and lets nothing be made any more. What can't be removed now ends and goes by
@@ -256,25 +280,6 @@ impl Pods {
             }
         }
     }
-
-    fn wait_for_address(&self, path: &str) -> Result<String, ClusterError> {
-        let began = Instant::now();
-        loop {
-            let service = self.client.get(path)?;
-            let ingress = &service["status"]["loadBalancer"]["ingress"][0];
-            for name in ["ip", "hostname"] {
-                if let Some(address) = ingress[name].as_str().filter(|text| !text.is_empty()) {
-                    return Ok(address.to_owned());
-                }
-            }
-            if began.elapsed() > ADDRESS_TIMEOUT {
-                let name = text(&service["metadata"]["name"]);
-                let said = format!("{name} waited {} s", ADDRESS_TIMEOUT.as_secs());
-                return Err(ClusterError::new(Trouble::NoAddress, said));
-            }
-            thread::sleep(Duration::from_millis(500));
-        }
-    }
 }
 
 /// Removes the pods when the last of their hosts is let go.
@@ -291,19 +296,29 @@ impl Drop for Removal {
 struct Wait {
     look: Look,
     unschedulable_since: Option<Instant>,
-    /// What hinders the pod from being set up, and since when something does.
-    hindrance: Option<(Instant, String)>,
+    /// The newest event about the pod.
+    newest: Option<Told>,
+    /// Since when something hinders the pod from being set up.
+    hindered_since: Option<Instant>,
+    /// Since when its node pulls an image.
+    pulling_since: Option<Instant>,
 }
 
 impl Default for Wait {
     fn default() -> Self {
-        Self { look: Look::Waits(String::new()), unschedulable_since: None, hindrance: None }
+        Self {
+            look: Look::Waits(String::new()),
+            unschedulable_since: None,
+            newest: None,
+            hindered_since: None,
+            pulling_since: None,
+        }
     }
 }
 
 /// How long what hinders a pod from being set up may last.
-fn passes_within(why: &str) -> Duration {
-    if why.starts_with(FAILED_MOUNT) { UNMOUNTED } else { WITHOUT_NETWORK }
+fn passes_within(why: &Told) -> Duration {
+    if why.reason == FAILED_MOUNT { UNMOUNTED } else { WITHOUT_NETWORK }
 }
 
 impl Wait {
@@ -313,9 +328,14 @@ impl Wait {
         said.split_once(':').map(|(pod, _)| pod.to_owned()).filter(|pod| !pod.is_empty())
     }
 
-    fn take_hindrance(&mut self, hindrance: Option<String>) {
-        let since = self.hindrance.take().map_or_else(Instant::now, |(since, _)| since);
-        self.hindrance = hindrance.map(|said| (since, said));
+    fn take_newest(&mut self, newest: Option<Told>) {
+        let now = Instant::now();
+        let since = |is_so: bool, since: Option<Instant>| is_so.then(|| since.unwrap_or(now));
+        let hinders = newest.as_ref().is_some_and(look::hinders);
+        self.hindered_since = since(hinders, self.hindered_since);
+        let pulls = newest.as_ref().is_some_and(|told| told.reason == PULLING);
+        self.pulling_since = since(pulls, self.pulling_since);
+        self.newest = newest;
     }
 
     fn take(&mut self, pod: &Value) {
@@ -338,14 +358,34 @@ impl Wait {
             {
                 Err(ClusterError::new(Trouble::Unschedulable, said.clone()))
             }
-            Look::Waits(said) => match &self.hindrance {
-                Some((since, why)) if since.elapsed() >= passes_within(why) => {
+            Look::Waits(said) => match (self.hindered_since, &self.newest) {
+                (Some(since), Some(why)) if since.elapsed() >= passes_within(why) => {
                     Err(ClusterError::new(Trouble::NotStarted, format!("{said}; {why}")))
                 }
                 _ => Ok(None),
             },
             Look::Unschedulable(_) => Ok(None),
         }
+    }
+
+    /// A sentence about a wait that lasts, which ends after `limit`; none where it ends before.
+    fn describe(&self, limit: Duration) -> Option<String> {
+        if matches!(self.look, Look::Unschedulable(_)) {
+            return None;
+        }
+        let said = if self.said().is_empty() { "the Job has made no pod" } else { self.said() };
+        let last = match (self.pulling_since, self.hindered_since, &self.newest) {
+            // The kubelet tells nothing more until the image is there or can't be had.
+            (Some(since), _, Some(pulling)) => {
+                let image = pulling.message.trim_start_matches("Pulling image ");
+                format!("; its node has been pulling {image} for {} s", since.elapsed().as_secs())
+            }
+            (_, Some(_), Some(why)) => return Some(format!("{said}; {why}")),
+            (None, None, Some(told)) => format!("; {told}"),
+            (_, _, None) => String::new(),
+        };
+        let last = last.trim_end_matches('.');
+        Some(format!("{said}{last}; the pod may take {} s until it runs", limit.as_secs()))
     }
 
     fn said(&self) -> &str {

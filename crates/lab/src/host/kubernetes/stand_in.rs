@@ -32,6 +32,19 @@ pub(crate) enum Fate {
     NeverStarts,
     /// One of its volumes is not there.
     NotMounted,
+    /// Its node pulls the image for ever.
+    Pulled,
+}
+
+/// What load balancers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Balancer {
+    /// One gives this address or name, under this name of Kubernetes, when the Service is looked at again.
+    Gives(&'static str, &'static str),
+    /// One tells that it can't.
+    Refuses,
+    /// There is none.
+    Silent,
 }
 
 /// What a request meets, once.
@@ -72,6 +85,28 @@ struct State {
     watched: bool,
     running: usize,
     next_port: u16,
+    balancer: Option<Balancer>,
+}
+
+impl State {
+    /// The object of a path, or the objects below it.
+    fn find(&self, path: &str) -> (u16, Value) {
+        if let Some(object) = self.objects.get(path) {
+            let mut object = object.clone();
+            if object["spec"]["type"] == "LoadBalancer" {
+                object["status"] = balanced(self.balancer);
+            }
+            return (200, object);
+        }
+        let below = format!("{path}/");
+        let objects = self.objects.iter();
+        let items: Vec<&Value> = objects
+            .filter_map(|(name, object)| name.starts_with(&below).then_some(object))
+            .collect();
+        let is_list = path.ends_with("/jobs") || path.ends_with("/services");
+        let status = if is_list { 200 } else { 404 };
+        (status, json!({ "items": items, "message": "not found" }))
+    }
 }
 
 impl StandIn {
@@ -98,6 +133,16 @@ impl StandIn {
     /// The next request whose line has this part meets a fault.
     pub(crate) fn fail(&self, part: &'static str, fault: Fault) {
         self.state().faults.push_back((part, fault));
+    }
+
+    /// Pods run as soon as they are made, not only once somebody watches.
+    pub(crate) fn run_at_once(&self) {
+        self.state().watched = true;
+    }
+
+    /// What load balancers do from now on; without a word they give 192.0.2.9.
+    pub(crate) fn balance(&self, balancer: Balancer) {
+        self.state().balancer = Some(balancer);
     }
 
     /// From now on nothing comes out of pods or gets into them, as if their node were cut off.
@@ -224,21 +269,11 @@ impl Shared {
                 pod["metadata"]["name"] = json!(name);
                 (200, pod)
             }
-            _ if path.ends_with("/events") => (200, self.events()),
-            _ => match state.objects.get(path) {
-                Some(object) => (200, object.clone()),
-                None => {
-                    let below = format!("{path}/");
-                    let items: Vec<&Value> = state
-                        .objects
-                        .iter()
-                        .filter_map(|(name, object)| name.starts_with(&below).then_some(object))
-                        .collect();
-                    let is_list = path.ends_with("/jobs") || path.ends_with("/services");
-                    let status = if is_list { 200 } else { 404 };
-                    (status, json!({ "items": items, "message": "not found" }))
-                }
+            _ if path.ends_with("/events") => match query.contains("involvedObject.kind=Service") {
+                true => (200, events_of_service(state.balancer)),
+                false => (200, self.events()),
             },
+            _ => state.find(path),
         }
     }
 
@@ -249,6 +284,11 @@ impl Shared {
             Fate::NotMounted | Fate::NeverStarts => json!({ "items": [{
                 "type": "Warning", "reason": "FailedMount",
                 "message": "configmap \"files\" not found" }] }),
+            Fate::Pulled => json!({ "items": [
+                { "reason": "Pulling", "message": "Pulling image \"registry/x:1\"",
+                  "lastTimestamp": "2026-11-26T22:08:06Z" },
+                { "reason": "Scheduled", "message": "Successfully assigned",
+                  "lastTimestamp": "2026-11-26T22:08:05Z" }] }),
             _ => json!({ "items": [] }),
         }
     }
@@ -391,8 +431,23 @@ fn fill_service(service: &mut Value, next_port: &mut u16) {
             port["nodePort"] = if is_own { port["port"].clone() } else { json!(*next_port) };
         }
     }
-    if service["spec"]["type"] == "LoadBalancer" {
-        service["status"] = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } });
+}
+
+/// What load balancers tell of a Service.
+fn events_of_service(balancer: Option<Balancer>) -> Value {
+    match balancer {
+        Some(Balancer::Refuses) => json!({ "items": [{
+            "type": "Warning", "reason": "SyncLoadBalancerFailed",
+            "message": "no address is left in the pool" }] }),
+        _ => json!({ "items": [] }),
+    }
+}
+
+/// The status of a Service of type LoadBalancer.
+fn balanced(balancer: Option<Balancer>) -> Value {
+    match balancer.unwrap_or(Balancer::Gives("ip", "192.0.2.9")) {
+        Balancer::Gives(kind, word) => json!({ "loadBalancer": { "ingress": [{ kind: word }] } }),
+        Balancer::Refuses | Balancer::Silent => json!({ "loadBalancer": {} }),
     }
 }
 

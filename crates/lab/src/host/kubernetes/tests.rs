@@ -1,13 +1,15 @@
 //! Pods against an API server that the tests play.
 
+mod objects;
+
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::stand_in::{Container, Fate, Fault, StandIn};
+use super::stand_in::{Balancer, Container, Fate, Fault, StandIn};
 use super::stand_in_tls::Tls;
 use super::*;
 use crate::agent::{AgentProcess, ChildEventKind, Collectors, Moment, Readings, StartTask, hello};
@@ -115,6 +117,19 @@ fn lost(server: &StandIn) -> HostError {
     error
 }
 
+/// The way to a server at port 5201, once it is there.
+fn reached(host: &NamedHost, client: &HostDescription) -> Result<(String, u16), HostError> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match host.host.reach(5201, client)? {
+            Way::At(address, port) => return Ok((address, port)),
+            Way::AsPlanned => panic!("a pod's address is not in the plan"),
+            Way::Awaited(_) => thread::sleep(Duration::from_millis(50)),
+        }
+    }
+    panic!("the way does not come");
+}
+
 #[test]
 fn pods_are_made_attached_to_and_removed() {
     for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
@@ -187,11 +202,11 @@ fn a_server_is_reached_by_its_pod_inside_and_by_its_node_outside() {
     opened(&session).unwrap();
     let inside = HostDescription { transport: "kubernetes", address: "perf/x".to_owned() };
     let outside = HostDescription { transport: "ssh", address: "h".to_owned() };
-    let reach = |client| hosts[0].host.reach(5201, client).unwrap().unwrap();
-    assert_eq!(session.reach(0, 5201, 0).unwrap(), Some(("127.0.0.1".to_owned(), 5201)));
-    assert_eq!(reach(&inside), ("127.0.0.1".to_owned(), 5201));
-    assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
-    assert_eq!(reach(&outside), ("127.0.0.1".to_owned(), 31_001));
+    let at = |port| ("127.0.0.1".to_owned(), port);
+    assert_eq!(session.reach(0, 5201, 0).unwrap(), Way::At("127.0.0.1".to_owned(), 5201));
+    assert_eq!(reached(&hosts[0], &inside).unwrap(), at(5201));
+    assert_eq!(reached(&hosts[0], &outside).unwrap(), at(31_001));
+    assert_eq!(reached(&hosts[0], &outside).unwrap(), at(31_001));
     let name = "/api/v1/namespaces/perf/services/linerate-0123abcdrun-first-server-0-0-5201";
     let service = &server.objects()[name];
     assert_eq!(service["spec"]["externalTrafficPolicy"], "Local");
@@ -218,13 +233,58 @@ fn other_ways_to_a_server_follow_the_plan() {
         let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
         opened(&session).unwrap();
         let client = HostDescription { transport: "local", address: String::new() };
-        let (address, port) = hosts[0].host.reach(5201, &client).unwrap().unwrap();
+        let (address, port) = reached(&hosts[0], &client).unwrap();
         assert_eq!((address.as_str(), port), expected, "{via:?}");
         if via == Via::HostPort {
             let job = &server.objects()["/apis/batch/v1/namespaces/perf/jobs/linerate-run-first-server-0"];
             let port = &job["spec"]["template"]["spec"]["containers"][0]["ports"][1];
             assert_eq!((&port["hostPort"], &port["protocol"]), (&json!(5201), &json!("UDP")));
         }
+    }
+}
+
+/// What a client outside reaches through a load balancer.
+fn balanced(balancer: Balancer, start_timeout_s: u32) -> Result<(String, u16), HostError> {
+    let server = stand_in(Fate::Runs);
+    server.balance(balancer);
+    // The limit is that of the pod's start, too.
+    server.run_at_once();
+    let files = Files::new(&server.kubeconfig());
+    let via = Some(Via::LoadBalancer);
+    let host = KubernetesHost { via, start_timeout_s: Some(start_timeout_s), ..files.host() };
+    let wanted = WantedPod { name: "a".into(), role: "server".into(), host, ports: vec![5201] };
+    let hosts = pods_of(&opening("run", "first"), &[wanted], 600).unwrap();
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    opened(&session).unwrap();
+    let client = HostDescription { transport: "local", address: String::new() };
+    let reached = reached(&hosts[0], &client);
+    let made = server.objects();
+    let name = "/api/v1/namespaces/perf/services/linerate-run-first-server-0-0-5201";
+    assert_eq!(made[name]["spec"]["type"], "LoadBalancer");
+    drop(session);
+    drop(hosts);
+    assert_eq!(server.objects(), BTreeMap::new(), "{:?}", server.requests());
+    reached
+}
+
+#[test]
+fn a_load_balancers_address_is_awaited_and_its_service_removed() {
+    for (kind, word) in [("ip", "192.0.2.7"), ("hostname", "lb.example")] {
+        let reached = balanced(Balancer::Gives(kind, word), 60);
+        assert_eq!(reached.unwrap(), (word.to_owned(), 5201));
+    }
+}
+
+#[test]
+fn a_load_balancer_that_gives_no_address_has_a_limit_and_a_sentence() {
+    for (balancer, part) in [
+        (Balancer::Silent, "the cluster tells nothing about it"),
+        (Balancer::Refuses, "SyncLoadBalancerFailed: no address is left in the pool"),
+    ] {
+        let error = balanced(balancer, 1).unwrap_err();
+        assert_eq!(error.kind, HostErrorKind::Cluster(Trouble::NoAddress), "{error}");
+        assert!(error.said.contains(part), "{error}");
+        assert!(error.to_string().contains("node-port"), "{error}");
     }
 }
 
@@ -346,6 +406,29 @@ fn a_pod_that_is_late_says_how_far_it_is() {
     assert!(error.said.contains(expected), "{error}");
 }
 
+/// A large image takes minutes, so that is no failure.
+#[test]
+fn an_image_that_is_pulled_for_long_is_told_while_the_pod_is_awaited() {
+    let server = stand_in(Fate::Pulled);
+    let files = Files::new(&server.kubeconfig());
+    let hosts = files.pods(&[("a", "client")]);
+    let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
+    let until = Instant::now() + PATIENCE;
+    let said = loop {
+        assert!(Instant::now() < until);
+        match session.next_event(Duration::from_secs(1)).map(|event| event.kind) {
+            Some(HostEventKind::Delayed(said)) => break said,
+            None => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(
+        said.contains("ContainerCreating; its node has been pulling \"registry/x:1\" for"),
+        "{said}"
+    );
+    assert!(said.ends_with("the pod may take 120 s until it runs"), "{said}");
+}
+
 /// The cluster keeps a finished Job for five minutes, and the pods of a controller that was killed for seconds.
 #[test]
 fn a_run_that_goes_on_does_not_meet_the_jobs_that_it_left() {
@@ -423,7 +506,7 @@ fn what_is_left_of_a_run_can_be_found_and_removed() {
     let session = Session::open(&hosts, &OpenOptions::default()).unwrap();
     opened(&session).unwrap();
     let client = HostDescription { transport: "ssh", address: String::new() };
-    hosts[0].host.reach(5201, &client).unwrap();
+    reached(&hosts[0], &client).unwrap();
     let config = find(Some(&files.folder.path().join("config")), None).unwrap();
     let client = Client::new(config);
     let left = roles::left(&client, "perf", Some("0123abcd-run")).unwrap();
@@ -446,154 +529,4 @@ fn what_is_left_of_a_run_can_be_found_and_removed() {
     assert_eq!(missing, ["pods/log"]);
     roles::try_job(&client, "perf", &files.host()).unwrap();
     assert_eq!(server.objects(), BTreeMap::new());
-}
-
-/// The object of a group of pods with all that a plan can say.
-fn job_with(host: KubernetesHost) -> Value {
-    let mut groups = Vec::new();
-    let pod = WantedPod { name: "a".into(), role: "server".into(), host, ports: vec![7] };
-    place_of(&opening("run", "first"), &pod, 60, &mut groups);
-    groups[0].job()
-}
-
-#[test]
-fn pods_are_restricted_unless_the_plan_says_otherwise() {
-    let job = job_with(KubernetesHost { image: Some("i".into()), ..KubernetesHost::default() });
-    let pod = &job["spec"]["template"]["spec"];
-    // What the profile `restricted` of Pod Security asks for.
-    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
-    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
-    let container = &pod["containers"][0]["securityContext"];
-    assert_eq!(container["allowPrivilegeEscalation"], false);
-    assert_eq!(container["capabilities"], json!({ "drop": ["ALL"] }));
-    assert_eq!(pod["automountServiceAccountToken"], false);
-    assert_eq!(pod["restartPolicy"], "Never");
-    assert!(pod["hostNetwork"].is_null() && pod["nodeSelector"].is_null());
-    let spread = &pod["topologySpreadConstraints"][0];
-    let labels = &job["spec"]["template"]["metadata"]["labels"];
-    for (name, value) in spread["labelSelector"]["matchLabels"].as_object().unwrap() {
-        assert_eq!(&labels[name], value);
-    }
-}
-
-/// Members of Kubernetes' own schemas (OpenAPI of batch/v1 and v1, 1.34) that linerate uses.
-const MEMBERS: [(&str, &[&str]); 5] = [
-    (
-        "/spec",
-        &[
-            "activeDeadlineSeconds",
-            "backoffLimit",
-            "completionMode",
-            "completions",
-            "parallelism",
-            "template",
-            "ttlSecondsAfterFinished",
-        ],
-    ),
-    (
-        "/spec/template/spec",
-        &[
-            "affinity",
-            "automountServiceAccountToken",
-            "containers",
-            "dnsPolicy",
-            "enableServiceLinks",
-            "hostNetwork",
-            "imagePullSecrets",
-            "nodeSelector",
-            "restartPolicy",
-            "runtimeClassName",
-            "securityContext",
-            "terminationGracePeriodSeconds",
-            "tolerations",
-            "topologySpreadConstraints",
-            "volumes",
-        ],
-    ),
-    (
-        "/spec/template/spec/containers/0",
-        &[
-            "args",
-            "env",
-            "image",
-            "imagePullPolicy",
-            "name",
-            "ports",
-            "resources",
-            "securityContext",
-            "stdin",
-            "stdinOnce",
-            "volumeMounts",
-        ],
-    ),
-    (
-        "/spec/template/spec/containers/0/securityContext",
-        &["allowPrivilegeEscalation", "capabilities", "readOnlyRootFilesystem"],
-    ),
-    (
-        "/spec/template/spec/topologySpreadConstraints/0",
-        &["labelSelector", "maxSkew", "topologyKey", "whenUnsatisfiable"],
-    ),
-];
-
-#[test]
-fn members_of_a_job_are_those_of_the_schemas() {
-    for job in [job_with(KubernetesHost::default()), job_with(host_with_everything())] {
-        for (path, known) in MEMBERS {
-            let Some(object) = job.pointer(path) else { continue };
-            for name in object.as_object().unwrap().keys() {
-                assert!(known.contains(&name.as_str()), "{path}/{name}");
-            }
-        }
-        for count in ["completions", "parallelism", "activeDeadlineSeconds"] {
-            assert!(job["spec"][count].is_u64(), "{count}");
-        }
-        assert!(job.pointer("/spec/template/spec/containers/0/image").unwrap().is_string());
-    }
-}
-
-fn host_with_everything() -> KubernetesHost {
-    let pod = json!({
-        "node_selector": { "zone": "a" },
-        "tolerations": [{ "operator": "Exists" }],
-        "affinity": { "nodeAffinity": {} },
-        "resources": { "requests": { "cpu": "500m" } },
-        "annotations": { "k8s.v1.cni.cncf.io/networks": "sriov" },
-        "runtime_class": "kata",
-        "image_pull_policy": "Never",
-        "image_pull_secrets": ["key"],
-        "security_context": { "runAsUser": 7 },
-        "container_security_context": { "capabilities": { "add": ["NET_ADMIN"] } },
-        "volumes": [{ "name": "huge", "volume": { "emptyDir": { "medium": "HugePages" } },
-                      "mount": { "mountPath": "/dev/hugepages" } }],
-    });
-    KubernetesHost {
-        node: Some("w1".into()),
-        host_network: true,
-        pod: pod.as_object().unwrap().clone(),
-        ..KubernetesHost::default()
-    }
-}
-
-#[test]
-fn members_of_the_plan_are_passed_on() {
-    let job = job_with(host_with_everything());
-    let template = &job["spec"]["template"];
-    let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
-    assert_eq!(template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"], "sriov");
-    let selector = json!({ "zone": "a", "kubernetes.io/hostname": "w1" });
-    assert_eq!(pod["nodeSelector"], selector);
-    assert_eq!(pod["tolerations"][0]["operator"], "Exists");
-    assert!(pod["affinity"].is_object());
-    assert_eq!(pod["runtimeClassName"], "kata");
-    assert_eq!(pod["imagePullSecrets"], json!([{ "name": "key" }]));
-    assert_eq!(pod["hostNetwork"], true);
-    assert_eq!(pod["securityContext"]["runAsUser"], 7);
-    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
-    assert_eq!(pod["volumes"][1], json!({ "name": "huge", "emptyDir": { "medium": "HugePages" } }));
-    assert_eq!(container["imagePullPolicy"], "Never");
-    assert_eq!(container["resources"]["requests"]["cpu"], "500m");
-    assert_eq!(container["securityContext"]["capabilities"]["add"][0], "NET_ADMIN");
-    assert_eq!(container["volumeMounts"][1]["mountPath"], "/dev/hugepages");
-    assert!(pod["topologySpreadConstraints"].is_null());
 }

@@ -74,7 +74,10 @@ impl Trouble {
             }
             Self::NotStarted | Self::Ended => "",
             Self::Late => "raise `start_timeout` of the host",
-            Self::NoAddress => "set `via` of the host to node-port, or ask for a load balancer",
+            Self::NoAddress => {
+                "set `via` of the host to node-port where the cluster has no load balancer, or raise \
+                 `start_timeout` where it is slow"
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::agent::{AgentHello, Moment, OutputStream, StartTask, TaskEnd};
 use crate::collect::Request;
 use crate::host::{
     ChildEvent, ChildEventKind, HostClock, HostError, HostErrorKind, HostEvent, HostEventKind,
-    HostId,
+    HostId, Way,
 };
 use crate::schedule::Fleet;
 
@@ -48,6 +48,8 @@ pub(super) struct StandFleet {
     pub(super) set_by_ns: i64,
     /// The last start that was named.
     start_ns: i64,
+    /// What the next questions for a way to a server are answered; none: at the plan's address.
+    pub(super) ways: VecDeque<Result<Way, String>>,
 }
 
 /// The clocks of all hosts are ahead by this.
@@ -87,7 +89,13 @@ impl StandFleet {
             late_ns: LATE_NS,
             set_by_ns: 0,
             start_ns: 0,
+            ways: VecDeque::new(),
         }
+    }
+
+    /// Before anything else the first host tells what delays it.
+    pub(super) fn delay(&mut self, said: &str) {
+        self.events.push_front((0, HostEventKind::Delayed(said.to_owned())));
     }
 
     /// The words of all programs of a name, in the order in which they were started.
@@ -238,8 +246,8 @@ impl Fleet for StandFleet {
         self.events.push_back((host, HostEventKind::Clock(clock(AHEAD_NS))));
     }
 
-    fn reach(&mut self, _: HostId, _: u16, _: HostId) -> Result<Option<(String, u16)>, String> {
-        Ok(None)
+    fn reach(&mut self, _: HostId, _: u16, _: HostId) -> Result<Way, String> {
+        self.ways.pop_front().unwrap_or(Ok(Way::AsPlanned))
     }
 
     /// A wait without an event takes a second.

@@ -31,7 +31,7 @@ use super::{Failure, await_file, print, run as plans};
 use crate::args::{IndexArgs, MatrixArgs};
 use crate::executable::binaries;
 use crate::index::{Live, Target, report_unserved};
-use crate::output::{FootLine, Table, render_json};
+use crate::output::{FootLine, Table, narrate, render_json};
 use crate::start_time::utc_now_ns;
 use crate::store;
 use collected::Collected;
@@ -142,6 +142,10 @@ fn check(plan: &Plan, cancel: &Cancel) -> Result<u8, Failure> {
                 exit_code = exit::UNREACHABLE;
                 let nothing = || "-".to_owned();
                 vec![name, nothing(), nothing(), nothing(), nothing(), error.to_string()]
+            }
+            HostEventKind::Delayed(said) => {
+                narrate(&format!("{name}: {said}\n"));
+                continue;
             }
             _ => continue,
         };

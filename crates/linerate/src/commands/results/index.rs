@@ -12,17 +12,12 @@ use linerate_results::export::outbox::{Part, deliver, parts, retry_refused, writ
 use super::{Failure, open};
 use crate::args::{ExportArgs, OutboxArgs};
 use crate::commands::print;
-use crate::index::{ATTENDED_TRIES, Target, report_waiting};
+use crate::index::{ATTENDED_TRIES, Target, exit_code, report_waiting};
 use crate::output::{Style, Table, narrate, render_json};
 
 impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Self {
-        let exit_code = match &error {
-            IndexError::Away(_) => exit::UNREACHABLE,
-            IndexError::Interrupted => exit::INTERRUPTED,
-            _ => exit::FAILED,
-        };
-        Self { exit_code, text: Some(error.to_string()) }
+        Self { exit_code: exit_code(&error), text: Some(error.to_string()) }
     }
 }
 

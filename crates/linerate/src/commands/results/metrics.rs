@@ -24,6 +24,7 @@ impl From<PushError> for Failure {
     fn from(error: PushError) -> Self {
         let exit_code = match &error {
             PushError::Away(_) => exit::UNREACHABLE,
+            PushError::Untrusted(_) => exit::REFUSED,
             PushError::Interrupted => exit::INTERRUPTED,
             PushError::Refused(_) | PushError::Strange(_) => exit::FAILED,
         };

@@ -1,3 +1,4 @@
+use linerate_measure::histogram::IntervalHistogram;
 use linerate_measure::sample::Traffic;
 use linerate_measure::{Direction, Role, Sample, Transport, Workload};
 
@@ -82,6 +83,13 @@ fn each_kind_of_load_has_its_own_figures() {
         latency_mean_ns: Some(105_000.0),
         ..second(Role::Client)
     };
+    let mut latencies = IntervalHistogram::default();
+    (0..9_120_u64).for_each(|number| latencies.record_ns(60_000 + number * 10));
+    let timed = Sample { latency_hdr: Some(latencies.to_base64()), ..transactions.clone() };
+    assert_eq!(
+        shown(Workload::connect(Transport::Tcp), &[timed]),
+        "9.12k connections/s so far, p50 106 µs, p99 150 µs"
+    );
     assert_eq!(
         shown(Workload::rr(Transport::Tcp), std::slice::from_ref(&transactions)),
         "9.12k transactions/s so far, mean 105 µs"

@@ -5,6 +5,7 @@ use linerate_measure::summary::Latency;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
 use linerate_measure::{Direction, Run, Summary};
 
+use super::delays::delay_lines;
 use super::latencies::render_latencies;
 use super::limits::limit_lines;
 use super::{Style, render_number};
@@ -25,6 +26,7 @@ pub(crate) fn figures_of(run: &Run) -> Vec<(String, String)> {
 pub(crate) fn render_figures(run: &Run, style: Style, columns: usize) -> String {
     let summary = &run.summary;
     let mut lines = Lines { lines: figures_of(run) };
+    lines.lines.extend(delay_lines(run));
     lines.lines.extend(limit_lines(run));
     let mut text = lines.render(style);
     if summary.latency_ns.is_some() {

@@ -19,7 +19,7 @@ use super::summary::{RunResult, render_json, render_text};
 use super::table::{render_csv, render_table};
 use crate::args::ServerArgs;
 use crate::commands::matrix::store_path;
-use crate::index::{ATTENDED_TRIES, Target};
+use crate::index::{ATTENDED_TRIES, Target, exit_code};
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
@@ -44,7 +44,7 @@ fn open(kept: &Kept, wanted: impl FnOnce() -> Wanted, points: &Points) -> Result
 
 impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Self {
-        Self::new(error)
+        Self { exit_code: exit_code(&error), ..Self::new(error) }
     }
 }
 

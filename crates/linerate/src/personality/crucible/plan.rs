@@ -181,16 +181,23 @@ fn place(endpoints: &[Endpoint]) -> Result<Placed, String> {
 }
 
 /// A pod as the lab's plans have it.
-fn pod_of(pod: &Pod) -> KubernetesHost {
-    KubernetesHost {
+fn pod_of(pod: &Pod) -> Result<KubernetesHost, String> {
+    let via = match &pod.via {
+        None => None,
+        Some(word) => Some(Via::from_name(word).ok_or_else(|| {
+            let known = Via::NAMES.map(|(name, _)| name).join(", ");
+            format!("via of the pod {} is {word}: there are {known}", pod.name)
+        })?),
+    };
+    Ok(KubernetesHost {
         kubeconfig: pod.kubeconfig.clone(),
         namespace: pod.namespace.clone(),
         image: pod.image.clone(),
-        via: pod.is_balanced.then_some(Via::LoadBalancer),
+        via,
         host_network: pod.host_network,
         pod: pod.members.clone(),
         ..KubernetesHost::default()
-    }
+    })
 }
 
 impl Placed {
@@ -206,7 +213,7 @@ impl Placed {
                 let spec = HostSpec::Netns { namespace: namespace.clone(), data_address };
                 (namespace.clone(), spec)
             }
-            Transport::Pod(pod) => (pod.name.clone(), HostSpec::Kubernetes(Box::new(pod_of(pod)))),
+            Transport::Pod(pod) => (pod.name.clone(), HostSpec::Kubernetes(Box::new(pod_of(pod)?))),
             Transport::Ssh(address) => {
                 let name = address.rsplit_once('@').map_or(address.as_str(), |(_, host)| host);
                 let spec = SshHost { address: address.clone(), data_address, ..SshHost::default() };

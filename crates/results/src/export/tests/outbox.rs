@@ -29,7 +29,8 @@ fn the_outbox_brings_each_part_once() {
     assert_eq!(samples(&stand_in), 1);
     // The index is away for two cells.
     end_cells(&writer, run, 1..3);
-    stand_in.fail("/_bulk", usize::MAX, |_| Some(Err("connection refused".into())));
+    stand_in
+        .fail("/_bulk", usize::MAX, |_| Some(Err(SendError::Away("connection refused".into()))));
     let error = deliver(&store, &mut index, target).unwrap_err();
     assert_eq!(error, IndexError::Away("connection refused".into()));
     let left = parts(&store).unwrap();

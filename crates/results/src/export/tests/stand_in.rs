@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::exchange::{Exchange, Reply, Request};
+use crate::exchange::{Exchange, Reply, Request, SendError};
 
 /// What a request comes to, by its body; `None`: it is done as usual.
-pub(super) type Failure = fn(&str) -> Option<Result<Reply, String>>;
+pub(super) type Failure = fn(&str) -> Option<Result<Reply, SendError>>;
 
 /// Documents by index and name.
 pub(super) type Documents = BTreeMap<(String, String), Value>;
@@ -26,6 +26,8 @@ struct State {
     pauses: Vec<Duration>,
     /// The path of requests that fail, how many more, and how.
     failing: Option<(String, usize, Failure)>,
+    /// A type that mappings can't have.
+    lacking: Option<String>,
     /// Documents with this text are refused, with this reason.
     refused: Option<(String, String)>,
 }
@@ -35,7 +37,7 @@ pub(super) fn answer(status: u16, body: &str) -> Reply {
 }
 
 /// As usual.
-pub(super) fn accept() -> Option<Result<Reply, String>> {
+pub(super) fn accept() -> Option<Result<Reply, SendError>> {
     None
 }
 
@@ -60,6 +62,14 @@ impl StandIn {
         self.0.borrow_mut().indices.insert(name.to_owned(), content);
     }
 
+    pub(super) fn index(&self, name: &str) -> Value {
+        self.0.borrow().indices[name].clone()
+    }
+
+    pub(super) fn lack(&self, kind: &str) {
+        self.0.borrow_mut().lacking = Some(kind.to_owned());
+    }
+
     pub(super) fn fail(&self, path: &str, times: usize, failure: Failure) {
         self.0.borrow_mut().failing = Some((path.to_owned(), times, failure));
     }
@@ -70,7 +80,7 @@ impl StandIn {
 }
 
 impl Exchange for StandIn {
-    fn send(&mut self, request: &Request<'_>) -> Result<Reply, String> {
+    fn send(&mut self, request: &Request<'_>) -> Result<Reply, SendError> {
         let mut state = self.0.borrow_mut();
         state.requests.push(format!("{} {}", request.method, request.path));
         if let Some((path, times, failure)) = &mut state.failing
@@ -105,6 +115,14 @@ impl State {
                 ok(rows.collect())
             }
             ("POST", ["_bulk"]) => ok(self.write(request.body)),
+            ("PUT", [_] | [_, "_mapping"]) if self.lacks_type_of(request.body) => {
+                // As Elasticsearch 7.17.9 answers.
+                let kind = self.lacking.as_deref().unwrap_or_default();
+                let reason = format!(
+                    "Failed to parse mapping [_doc]: No handler for type [{kind}] declared on field"
+                );
+                answer(400, &json!({ "error": { "reason": reason } }).to_string())
+            }
             ("PUT", [name]) if self.indices.contains_key(*name) => {
                 answer(400, r#"{"error":{"type":"resource_already_exists_exception"}}"#)
             }
@@ -113,7 +131,12 @@ impl State {
                 ok(json!({ "acknowledged": true }))
             }
             ("GET", [name, "_mapping"]) => ok(json!({ (*name): self.indices[*name] })),
-            ("PUT", [_, "_mapping"]) | ("POST", [_, "_refresh"]) => ok(json!({})),
+            ("PUT", [name, "_mapping"]) => {
+                let fields = self.indices.get_mut(*name).unwrap();
+                fields["mappings"] = body;
+                ok(json!({}))
+            }
+            ("POST", [_, "_refresh"]) => ok(json!({})),
             ("POST", [name, "_delete_by_query"]) => {
                 let pattern = (*name).to_owned();
                 self.documents.retain(|(index, _), document| {
@@ -124,6 +147,10 @@ impl State {
             ("POST", [name, "_search"]) => ok(self.search(name, &body)),
             other => panic!("no such request: {other:?}"),
         }
+    }
+
+    fn lacks_type_of(&self, body: &str) -> bool {
+        self.lacking.as_ref().is_some_and(|kind| body.contains(&format!("\"{kind}\"")))
     }
 
     fn write(&mut self, lines: &str) -> Value {

@@ -89,4 +89,8 @@ pub struct ClockSample {
     pub server_replied_utc_ns: i64,
     /// When the client received the pong.
     pub client_received_utc_ns: i64,
+    /// When the client sent the ping and received the pong, on its monotonic clock.
+    pub client_monotonic_ns: (u64, u64),
+    /// When the server answered, on its monotonic clock. Older servers don't tell it.
+    pub server_monotonic_ns: Option<u64>,
 }

@@ -63,9 +63,11 @@ fn server_message() -> impl Strategy<Value = ServerMessage> {
             ServerMessage::Admitted(Admitted { run_id, token, host, lease })
         }),
         (cause(), text()).prop_map(|(cause, text)| ServerMessage::Refused(Refused { cause, text })),
-        any::<(u64, i64, i64)>().prop_map(|(sent_ns, received_ns, replied_ns)| {
-            ServerMessage::Pong(Pong { sent_ns, received_ns, replied_ns })
-        }),
+        any::<(u64, i64, i64, Option<u64>)>().prop_map(
+            |(sent_ns, received_ns, replied_ns, monotonic_ns)| {
+                ServerMessage::Pong(Pong { sent_ns, received_ns, replied_ns, monotonic_ns })
+            }
+        ),
         Just(ServerMessage::Ready),
         any::<i64>().prop_map(|utc_ns| ServerMessage::Started(Started { utc_ns })),
         text().prop_map(|sample| ServerMessage::Sample(Sample { sample })),
