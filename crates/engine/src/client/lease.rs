@@ -95,6 +95,16 @@ impl Lease {
     }
 }
 
+impl Drop for Lease {
+    /// Closes the conversation in order, so that the place is free at once.
+    fn drop(&mut self) {
+        self.keep();
+        if let Some(kept) = self.kept.take() {
+            kept.close();
+        }
+    }
+}
+
 /// Measures as [`run_when_told`](super::run_when_told) does, within a lease where the server has granted it.
 pub fn run_within(
     token: &LeaseToken,

@@ -63,6 +63,11 @@ impl KeptConversation {
         while self.control.machine.poll_event().is_some() {}
         (self.control.machine.stage() == Stage::Delivering).then_some(self)
     }
+
+    /// Ends the conversation.
+    pub(super) fn close(self) {
+        self.control.close(0);
+    }
 }
 
 /// Measures; fills the record as far as it comes, also where it fails. With a place for it, the conversation goes on

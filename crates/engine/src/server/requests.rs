@@ -24,6 +24,7 @@ use crate::quic_load::Quic;
 /// Why a test is refused whose lease isn't known.
 const NO_LEASE: &str = "the measurement that this test belongs to has ended at the server, or isn't this client's: \
                         begin it again";
+
 /// Connections that come and go: accepted before others have their turn.
 const MOST_ACCEPTED_AT_ONCE: u32 = 32;
 
