@@ -62,13 +62,12 @@ fn answers(server: &Server) -> Option<[Value; 4]> {
 fn only_tests_with_its_token_and_from_its_address_belong_to_a_lease() {
     let server = Server::start("--max-tests 1");
     let is_free = || matches!(server.measure("rr --count 1").exit_code, Some(0 | 6));
-    let mut tried = (0..ATTEMPTS).map(|_| {
+    let told = (0..ATTEMPTS).find_map(|_| {
         let told = answers(&server);
         assert!(holds_within(Duration::from_secs(60), is_free), "all clients have gone");
         told
     });
-    let [within, with_another, from_afar, without] =
-        tried.find_map(|told| told).expect("a client that isn't given up");
+    let [within, with_another, from_afar, without] = told.expect("a client that isn't given up");
     assert_eq!(within["kind"], "admitted", "{within}");
     assert!(within["lease"].is_null(), "it holds none itself: {within}");
     for refused in [&with_another, &from_afar, &without] {
