@@ -1,7 +1,6 @@
 //! The decoders and machines of the wire crate. Each function takes any bytes and panics only
 //! when the decoder or machine is wrong.
 
-use linerate_wire::native::Stage;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::datagram::{DataHeader, Handshake, PADDED_BYTES, RrHeader};
 use linerate_wire::native::frame::{
@@ -12,6 +11,7 @@ use linerate_wire::native::message::{
 };
 use linerate_wire::native::opening::{OPENING_BYTES, Opening, sniff};
 use linerate_wire::native::server::{Server, ServerConfig, ServerEvent};
+use linerate_wire::native::{LeaseWish, Stage};
 use linerate_wire::{Machine, Now};
 
 /// Frames to a server: any split gives the same, and what decodes encodes to what decodes alike.
@@ -41,6 +41,11 @@ pub fn client_machine(data: &[u8]) {
         plan,
         exclusive: false,
         stays: data.len().is_multiple_of(2),
+        lease: match data.len() % 3 {
+            0 => LeaseWish::None,
+            1 => LeaseWish::Begin,
+            _ => LeaseWish::Join([7; 16]),
+        },
     };
     let mut client = Client::new(config, now);
     let mut ended = 0;

@@ -46,7 +46,7 @@ mod timetable;
 mod transport;
 mod waiting;
 
-pub use client::{LaterStart, Lease, random_run_id, run, run_when_told};
+pub use client::{LaterStart, Lease, LeaseToken, random_run_id, run, run_when_told, run_within};
 pub use control::{certificate_fault, check_identity, make_identity};
 pub use load::client_threads;
 pub use server::{ServeOptions, Server, ServerGauge, ServerStatus};

@@ -5,6 +5,7 @@ mod clocks;
 mod conduct;
 mod dial;
 mod greeting;
+mod lease;
 mod opener;
 mod received;
 mod record;
@@ -15,9 +16,10 @@ use linerate_measure::{Plan, Run};
 
 use crate::access::Access;
 use crate::event::{Cancel, Sink};
+pub use lease::{Lease, LeaseToken, run_within};
 use record::Record;
 pub use record::random_run_id;
-use session::KeptConversation;
+use session::Place;
 pub use start::LaterStart;
 
 /// Measures. Whatever happens, the answer is a document: a failure, too, is a [`Run`], and its
@@ -25,7 +27,7 @@ pub use start::LaterStart;
 ///
 /// Events go to `sink` as they happen; `cancel` ends the load early, with the partial result.
 pub fn run(plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
-    run_from(plan, access, None, sink, cancel)
+    run_from(plan, access, Place::default(), None, sink, cancel)
 }
 
 /// Measures as [`run`] does, with a load that begins at a time which is named when all flows stand. The plan's own
@@ -37,39 +39,18 @@ pub fn run_when_told(
     sink: &Sink,
     cancel: &Cancel,
 ) -> Run {
-    run_from(plan, access, Some(start), sink, cancel)
+    run_from(plan, access, Place::default(), Some(start), sink, cancel)
 }
 
 fn run_from(
     plan: &Plan,
     access: &Access,
+    place: Place<'_>,
     start: Option<&LaterStart>,
     sink: &Sink,
     cancel: &Cancel,
 ) -> Run {
     let mut record = Record::new(plan);
-    let outcome = session::measure(plan, access, start, sink, cancel, (&mut record, None));
+    let outcome = session::measure(plan, access, start, sink, cancel, (&mut record, place));
     record.into_run(outcome, sink, cancel)
-}
-
-/// A place at a server for one test after the other, on one control connection. A server that speaks version 1 of
-/// the protocol has a connection for each.
-#[derive(Default)]
-pub struct Lease {
-    kept: Option<KeptConversation>,
-}
-
-impl Lease {
-    /// A lease that begins with its first test.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Measures as [`run`] does. All plans of a lease have the same server.
-    pub fn run(&mut self, plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
-        let mut record = Record::new(plan);
-        let kept = Some(&mut self.kept);
-        let outcome = session::measure(plan, access, None, sink, cancel, (&mut record, kept));
-        record.into_run(outcome, sink, cancel)
-    }
 }

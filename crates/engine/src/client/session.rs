@@ -10,12 +10,13 @@ use linerate_measure::{Kind, Plan, Transport};
 use linerate_wire::Machine;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::message::RefusalCause;
-use linerate_wire::native::{Fault, Stage};
+use linerate_wire::native::{Fault, LeaseWish, Stage};
 use rustix::event::{PollFd, PollFlags};
 
 use super::clocks::Clocks;
 use super::dial::{LOOK_NS, check_binds, check_source_ports, dial, local_addresses, unused_binds};
 use super::greeting::{Greeting, greet};
+use super::lease::LeaseToken;
 use super::opener::Opener;
 use super::received::{read_host, read_report};
 use super::record::Record;
@@ -43,11 +44,29 @@ pub(super) struct KeptConversation {
     control: Conversation<Client, TlsChannel>,
 }
 
+/// A test's place among others at its server.
+#[derive(Default)]
+pub(super) struct Place<'a> {
+    /// Where the conversation is kept that goes on from one test to the next.
+    pub(super) kept: Option<&'a mut Option<KeptConversation>>,
+    /// How the server is to count it.
+    pub(super) wish: LeaseWish,
+    /// Where the token goes of a lease that the server grants.
+    pub(super) token: Option<&'a LeaseToken>,
+}
+
 impl KeptConversation {
-    /// Takes what came since the last test: answers to pings, or the end.
-    fn if_it_goes_on(mut self) -> Option<Self> {
+    /// Takes what came since the last test, answers to pings or the end, and says what is due.
+    pub(super) fn if_it_goes_on(mut self) -> Option<Self> {
         let _told = self.control.pump();
+        // No test has a use for what the clocks were between two.
+        while self.control.machine.poll_event().is_some() {}
         (self.control.machine.stage() == Stage::Delivering).then_some(self)
+    }
+
+    /// Ends the conversation.
+    pub(super) fn close(self) {
+        self.control.close(0);
     }
 }
 
@@ -59,8 +78,9 @@ pub(super) fn measure(
     start: Option<&LaterStart>,
     sink: &Sink,
     cancel: &Cancel,
-    (record, mut place): (&mut Record, Option<&mut Option<KeptConversation>>),
+    (record, place): (&mut Record, Place<'_>),
 ) -> Result<(), Error> {
+    let Place { kept: mut place, wish, token } = place;
     plan.check().map_err(|error| Error::Plan(error.to_string()))?;
     check_binds(plan)?;
     check_source_ports(plan)?;
@@ -69,9 +89,13 @@ pub(super) fn measure(
     let kept = place.as_mut().and_then(|place| place.take()?.if_it_goes_on());
     if let Some(kept) = kept {
         let mut session = NativeClientTest::again(plan, sink, cancel, record, kept)?;
-        session.start.later = start;
+        (session.start.later, session.lease) = (start, token);
         let outcome = session.converse();
         return session.close(outcome, access, place);
+    }
+    // That of a conversation that has ended is of no use any more.
+    if let Some(token) = token {
+        token.set(None);
     }
     let (mut pauses_ms, mut trusted) = (PAUSES_MS.into_iter(), None);
     loop {
@@ -80,11 +104,11 @@ pub(super) fn measure(
             Greeting::CutOff(error) => error,
             Greeting::Done => {
                 check_key(&channel, access, &mut trusted)?;
-                let config = client_config(plan, access, &channel, place.is_some())?;
+                let config = client_config(plan, access, &channel, (place.is_some(), wish))?;
                 let control = Conversation::new(Client::new(config, now()), channel);
                 let kept = KeptConversation { server, control };
                 let mut session = NativeClientTest::new(plan, sink, cancel, record, kept)?;
-                session.start.later = start;
+                (session.start.later, session.lease) = (start, token);
                 match session.converse() {
                     Err(error) if session.progress.cut_off => error,
                     outcome => return session.close(outcome, access, place),
@@ -104,7 +128,7 @@ fn client_config(
     plan: &Plan,
     access: &Access,
     channel: &TlsChannel,
-    stays: bool,
+    (stays, lease): (bool, LeaseWish),
 ) -> Result<ClientConfig, Error> {
     let proof = match &access.shared_key {
         Some(key) => Some(proof(channel.session(), key)?),
@@ -116,6 +140,7 @@ fn client_config(
         plan: workload_document(plan)?,
         exclusive: plan.exclusive,
         stays,
+        lease,
     })
 }
 
@@ -153,6 +178,8 @@ pub(super) struct NativeClientTest<'a> {
     pub(super) clocks: Clocks,
     pub(super) progress: Progress,
     pub(super) start: Start<'a>,
+    /// Where the token of its lease goes.
+    lease: Option<&'a LeaseToken>,
     result: Option<EndReport>,
     pub(super) ended_ns: Option<u64>,
 }
@@ -192,6 +219,7 @@ impl<'a> NativeClientTest<'a> {
             clocks: Clocks::default(),
             progress: Progress::default(),
             start: Start { at_utc_ns: plan.start_at_utc_ns, ..Start::default() },
+            lease: None,
             result: None,
             ended_ns: None,
         })
@@ -285,6 +313,11 @@ impl<'a> NativeClientTest<'a> {
         match event {
             ClientEvent::Welcomed { .. } => {}
             ClientEvent::Queued { place } => self.sink.offer(Event::Queued { place }),
+            ClientEvent::Leased(token) => {
+                if let Some(lease) = self.lease {
+                    lease.set(Some(token));
+                }
+            }
             ClientEvent::Admitted { run_id, token, host } => {
                 self.record.draft.run_id = run_id;
                 self.record.draft.environment.server = read_host(&host);

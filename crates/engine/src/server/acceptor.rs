@@ -74,6 +74,8 @@ pub(super) struct NativeAcceptor {
     pub(super) clients: Pending<Incoming>,
     pub(super) turns: Turns,
     pub(super) tests: HashMap<[u8; 16], usize>,
+    /// The holders of leases, by token.
+    pub(super) leases: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     pub(super) lifetime: Lifetime,
     pub(super) sink: Sink,
@@ -121,6 +123,7 @@ impl NativeAcceptor {
             clients: Pending::new(FIRST_CLIENT),
             turns: Turns::default(),
             tests: HashMap::new(),
+            leases: HashMap::new(),
             admission: Admission::new(limits),
             lifetime: Lifetime::new(&options),
             sink,
@@ -325,13 +328,20 @@ impl NativeAcceptor {
         }
     }
 
-    /// Tells each test that is being measured how many others are.
+    /// Tells each test that is being measured how many others are. The tests of a lease are one.
     fn note_tests_beside(&mut self) {
         if self.tests.len() < 2 {
             return;
         }
-        let measuring = self.running_tests().filter(|test| test.is_measuring()).count();
-        let others = u32::try_from(measuring.saturating_sub(1)).unwrap_or(u32::MAX);
+        let measuring = self.tests.values().filter_map(|number| {
+            let Some(Incoming::Control(control)) = self.clients.kept(*number) else { return None };
+            let is_measuring = control.test.as_ref().is_some_and(Test::is_measuring);
+            is_measuring.then(|| control.place(*number))
+        });
+        let mut places: Vec<usize> = measuring.collect();
+        places.sort_unstable();
+        places.dedup();
+        let others = u32::try_from(places.len().saturating_sub(1)).unwrap_or(u32::MAX);
         for number in self.tests.values() {
             if let Some(Incoming::Control(control)) = self.clients.kept_mut(*number)
                 && let Some(test) = &mut control.test
@@ -398,6 +408,7 @@ impl NativeAcceptor {
 
     pub(super) fn remove(&mut self, number: usize, why: Option<String>) {
         self.end_test(number, why.as_deref().unwrap_or("ended"));
+        self.release_lease(number);
         let client = match self.clients.remove(number) {
             Some(Incoming::Arriving(arrival)) => arrival.client,
             Some(Incoming::Control(control)) => control.client,

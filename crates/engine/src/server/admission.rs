@@ -1,6 +1,6 @@
 //! Admission: which clients may measure, and when.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use linerate_measure::plan::limits;
 use linerate_measure::units::{render_duration_ns, render_rate};
@@ -15,6 +15,9 @@ const DESCRIPTORS_APART_FROM_FLOWS: u64 = 600;
 
 /// Clients that may wait to be alone: each keeps a connection for as long as it likes.
 const MOST_WAITING: usize = 64;
+
+/// Tests that may run at once within a lease.
+const MOST_TESTS_OF_A_LEASE: usize = 8;
 
 /// Threads that one test may always ask for, as far as others leave them.
 const THREADS_OF_A_TEST: u64 = 64;
@@ -87,6 +90,8 @@ impl Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Need {
     client: usize,
+    /// The client whose place it takes: the holder of the lease that the test belongs to, or the client itself.
+    place: usize,
     /// Flows in the shared file table, or sockets that they share.
     flows: u64,
     /// What those are.
@@ -101,11 +106,19 @@ struct Need {
     spins: bool,
 }
 
-/// The tests that run, and the clients that wait to be alone.
+/// A place that is kept for a client, whether a test of its lease runs or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    holder: usize,
+    exclusive: bool,
+}
+
+/// The tests that run, the places that are kept between tests, and the clients that wait to be alone.
 #[derive(Debug)]
 pub(super) struct Admission {
     limits: Limits,
     running: Vec<Need>,
+    held: Vec<Held>,
     waiting: VecDeque<Need>,
 }
 
@@ -122,7 +135,7 @@ pub(super) enum Verdict {
 
 impl Admission {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, running: Vec::new(), waiting: VecDeque::new() }
+        Self { limits, running: Vec::new(), held: Vec::new(), waiting: VecDeque::new() }
     }
 
     /// A client asks for a test.
@@ -135,9 +148,67 @@ impl Admission {
         if let Some(why) = self.beyond_limits(workload) {
             return Verdict::Refused(RefusalCause::Limit, why);
         }
+        if exclusive && self.waiting.len() >= MOST_WAITING {
+            let why = format!("{MOST_WAITING} clients wait to measure alone: try again later");
+            return Verdict::Refused(RefusalCause::Busy, why);
+        }
+        let need = self.need((client, client), workload, exclusive);
+        if exclusive && (self.is_in_use() || !self.waiting.is_empty()) {
+            self.waiting.push_back(need);
+            return Verdict::Queued(u32::try_from(self.waiting.len()).unwrap_or(u32::MAX));
+        }
+        let refusal = self.others_in_the_way().or_else(|| self.lacks_room_for(&need));
+        self.admit(need, refusal)
+    }
+
+    /// A client asks for a test that belongs to the lease of this holder: the place is taken already.
+    pub(super) fn handle_request_within(
+        &mut self,
+        holder: usize,
+        client: usize,
+        workload: &Workload,
+    ) -> Verdict {
+        if let Some(why) = self.beyond_limits(workload) {
+            return Verdict::Refused(RefusalCause::Limit, why);
+        }
+        let exclusive = self.held.iter().any(|held| held.holder == holder && held.exclusive);
+        let need = self.need((holder, client), workload, exclusive);
+        let running = self.running.iter().filter(|other| other.place == holder).count();
+        let refusal = match running >= MOST_TESTS_OF_A_LEASE {
+            true => Some(format!(
+                "{running} tests of one measurement run beside each other, as many as a server allows"
+            )),
+            false => self.lacks_room_for(&need),
+        };
+        self.admit(need, refusal)
+    }
+
+    /// Keeps the place of a client whose test was admitted, until [`Self::release`].
+    pub(super) fn hold(&mut self, holder: usize) {
+        let exclusive = self.is_alone(holder);
+        self.held.push(Held { holder, exclusive });
+    }
+
+    /// Keeps a client's place no longer than tests run that take it.
+    pub(super) fn release(&mut self, holder: usize) {
+        self.held.retain(|held| held.holder != holder);
+    }
+
+    fn admit(&mut self, need: Need, refusal: Option<String>) -> Verdict {
+        match refusal {
+            Some(why) => Verdict::Refused(RefusalCause::Busy, why),
+            None => {
+                self.running.push(need);
+                Verdict::Admitted
+            }
+        }
+    }
+
+    fn need(&self, (place, client): (usize, usize), workload: &Workload, exclusive: bool) -> Need {
         let (flows, flows_apart) = self.limits.flows(workload);
-        let need = Need {
+        Need {
             client,
+            place,
             flows,
             in_the_table: match workload.transport {
                 Transport::Quic => SOCKETS_OF_QUIC,
@@ -153,21 +224,6 @@ impl Admission {
             rate_bps: asked_bps(workload).unwrap_or(0),
             exclusive,
             spins: false,
-        };
-        if exclusive && self.waiting.len() >= MOST_WAITING {
-            let why = format!("{MOST_WAITING} clients wait to measure alone: try again later");
-            return Verdict::Refused(RefusalCause::Busy, why);
-        }
-        if exclusive && (!self.running.is_empty() || !self.waiting.is_empty()) {
-            self.waiting.push_back(need);
-            return Verdict::Queued(u32::try_from(self.waiting.len()).unwrap_or(u32::MAX));
-        }
-        match self.in_the_way(&need) {
-            Some(why) => Verdict::Refused(RefusalCause::Busy, why),
-            None => {
-                self.running.push(need);
-                Verdict::Admitted
-            }
         }
     }
 
@@ -219,12 +275,23 @@ impl Admission {
     pub(super) fn handle_departure(&mut self, client: usize) -> Option<usize> {
         self.running.retain(|need| need.client != client);
         self.waiting.retain(|need| need.client != client);
-        if !self.running.is_empty() {
+        if self.is_in_use() {
             return None;
         }
         let next = self.waiting.pop_front()?;
         self.running.push(next);
         Some(next.client)
+    }
+
+    /// Whether a test runs or a place is kept.
+    fn is_in_use(&self) -> bool {
+        !self.running.is_empty() || !self.held.is_empty()
+    }
+
+    /// How many places are taken: the tests of a lease have one together, also while none of them runs.
+    fn places(&self) -> usize {
+        let running = self.running.iter().map(|need| need.place);
+        running.chain(self.held.iter().map(|held| held.holder)).collect::<HashSet<_>>().len()
     }
 
     /// The clients that wait, the next one first.
@@ -287,8 +354,10 @@ impl Admission {
         }
     }
 
-    fn in_the_way(&self, need: &Need) -> Option<String> {
-        if self.running.iter().any(|other| other.exclusive) {
+    /// Why no other client may begin a test now.
+    fn others_in_the_way(&self) -> Option<String> {
+        let is_alone = self.running.iter().any(|other| other.exclusive);
+        if is_alone || self.held.iter().any(|held| held.exclusive) {
             return Some("another client measures alone (--exclusive): try again later".to_owned());
         }
         if !self.waiting.is_empty() {
@@ -298,13 +367,17 @@ impl Admission {
                     .to_owned(),
             );
         }
-        let count = self.running.len();
-        if count >= self.limits.max_tests as usize {
-            return Some(format!(
+        let count = self.places();
+        (count >= self.limits.max_tests as usize).then(|| {
+            format!(
                 "{count} tests run, as many as this server allows (--max-tests): try again later, \
                  or wait with --exclusive"
-            ));
-        }
+            )
+        })
+    }
+
+    /// What the tests that run leave too little of.
+    fn lacks_room_for(&self, need: &Need) -> Option<String> {
         if let Some(why) = self.no_room_for(need) {
             return Some(why);
         }

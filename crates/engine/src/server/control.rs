@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use linerate_measure::Workload;
 use linerate_wire::Machine as _;
-use linerate_wire::native::Stage;
 use linerate_wire::native::server::{Server as Machine, ServerConfig, ServerEvent};
+use linerate_wire::native::{Stage, TOKEN_BYTES};
 use rustls::{Connection, ServerConnection};
 use socket2::Socket;
 
@@ -22,6 +22,21 @@ const HANDSHAKE_NS: u64 = 3 * SECOND_NS;
 /// A conversation that is over must have been written out within this time.
 const LAST_MESSAGE_NS: u64 = 2 * SECOND_NS;
 
+/// What a conversation has to do with a lease: a place that is kept for its holder between tests, and that tests on
+/// other connections share who show its token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LeasePart {
+    /// Nothing: its tests count by themselves.
+    #[default]
+    None,
+    /// It gets one when its test is admitted.
+    Wants,
+    /// It has the one with this token.
+    Holds([u8; TOKEN_BYTES]),
+    /// Its test belongs to the lease of the client with this number.
+    Within(usize),
+}
+
 /// One control conversation.
 pub(super) struct Control {
     pub(super) client: SocketAddr,
@@ -30,6 +45,7 @@ pub(super) struct Control {
     pub(super) test: Option<Test>,
     /// What the client wants, while it waits to be alone.
     pub(super) waiting: Option<Box<Workload>>,
+    pub(super) lease: LeasePart,
     deadline_ns: Option<u64>,
     is_closing: bool,
     has_unread: bool,
@@ -59,16 +75,26 @@ impl Control {
             ),
             test: None,
             waiting: None,
+            lease: LeasePart::None,
             deadline_ns: Some(monotonic_ns() + HANDSHAKE_NS),
             is_closing: false,
             has_unread: false,
         })
     }
 
-    /// How far the client has come; `None` when it is admitted, or waits to be.
+    /// The client whose place a test of this conversation takes, which has this number.
+    pub(super) fn place(&self, number: usize) -> usize {
+        match self.lease {
+            LeasePart::Within(holder) => holder,
+            LeasePart::None | LeasePart::Wants | LeasePart::Holds(_) => number,
+        }
+    }
+
+    /// How far the client has come; `None` when it is admitted, waits to be, or has a place that is kept.
     pub(super) fn progress(&self) -> Option<Progress> {
         match &self.conversation.machine {
             _ if self.test.is_some() || self.waiting.is_some() => None,
+            _ if matches!(self.lease, LeasePart::Holds(_)) => None,
             Some(machine) if machine.stage() == Stage::Delivering => Some(Progress::Served),
             Some(_) => Some(Progress::Agreed),
             None if self.conversation.channel().has_answered() => Some(Progress::Answered),

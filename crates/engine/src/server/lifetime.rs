@@ -20,7 +20,7 @@ const LETTING_GO_NS: u64 = 2 * SECOND_NS;
 pub(super) struct Lifetime {
     one_off: bool,
     idle_timeout: IdleTimeout,
-    /// The client whose test was the only one, once that is over.
+    /// The client whose test was the only one, once that is over: of a test within a lease the lease's holder.
     served: Option<usize>,
     /// When freed memory is given back to the system.
     gives_back_at_ns: Option<u64>,
@@ -55,7 +55,8 @@ impl Lifetime {
             self.gives_back_at_ns = None;
             give_back_freed_memory();
         }
-        let has_served = self.served.is_some_and(|number| !is_there(number));
+        // Tests within a lease may outlive its holder.
+        let has_served = !tests_run && self.served.is_some_and(|number| !is_there(number));
         !has_served && !self.has_been_idle_for_long(sink)
     }
 
@@ -77,7 +78,7 @@ impl Lifetime {
             .then_some("this server takes one test and ends then (serve --one-off)")
     }
 
-    /// A client's test is over, and has carried this.
+    /// A test is over that took this client's place, and has carried this.
     pub(super) fn note_end(
         &mut self,
         number: usize,

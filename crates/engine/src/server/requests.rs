@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use linerate_measure::{Kind, Role, Transport, Workload};
-use linerate_wire::native::Fault;
 use linerate_wire::native::message::RefusalCause;
 use linerate_wire::native::server::ServerEvent;
+use linerate_wire::native::{Fault, LeaseWish};
 use linerate_wire::visible::visible_json;
 
 use super::acceptor::{Incoming, NativeAcceptor};
 use super::admission::Verdict;
+use super::control::LeasePart;
 use super::test::Test;
 use crate::clock::{monotonic_ns, utc_ns};
 use crate::connections::{Accept, SharedPort};
@@ -20,6 +21,10 @@ use crate::load::{Connections, Load};
 use crate::probe::host_facts;
 use crate::quic_load::Quic;
 
+/// Why a test is refused whose lease isn't known.
+const NO_LEASE: &str = "the measurement that this test belongs to has ended at the server, or isn't this client's: \
+                        begin it again";
+
 /// Connections that come and go: accepted before others have their turn.
 const MOST_ACCEPTED_AT_ONCE: u32 = 32;
 
@@ -29,8 +34,8 @@ impl NativeAcceptor {
             && let Some(event) = control.poll_event()
         {
             match event {
-                ServerEvent::Request { plan, exclusive } => {
-                    self.handle_request(number, &plan, exclusive);
+                ServerEvent::Request { plan, exclusive, lease } => {
+                    self.handle_request(number, &plan, exclusive, lease);
                 }
                 ServerEvent::Start { at_utc_ns } => {
                     if let (Some(test), Some(machine)) =
@@ -63,20 +68,24 @@ impl NativeAcceptor {
     pub(super) fn handle_fault(&mut self, number: usize, fault: &Fault) {
         let why = format!("client lost: {fault}");
         self.end_test(number, &why);
+        self.release_lease(number);
         self.depart(number);
     }
 
-    fn handle_request(&mut self, number: usize, plan: &str, exclusive: bool) {
+    fn handle_request(&mut self, number: usize, plan: &str, exclusive: bool, wish: LeaseWish) {
         let parsed = serde_json::from_str::<Workload>(&visible_json(plan))
             .map_err(|error| format!("the plan can't be read: {error}"))
             .and_then(|workload| match workload.check() {
                 Ok(()) => Ok(workload),
                 Err(error) => Err(error.to_string()),
             });
-        let verdict = match (&parsed, self.lifetime.takes_no_more(!self.tests.is_empty(), number)) {
+        let verdict = match (&parsed, self.join_lease(number, wish)) {
             (Err(why), _) => Verdict::Refused(RefusalCause::Plan, why.clone()),
-            (Ok(_), Some(why)) => Verdict::Refused(RefusalCause::Busy, why.to_owned()),
-            (Ok(workload), None) => self.admission.handle_request(number, workload, exclusive),
+            (Ok(_), Err(why)) => Verdict::Refused(RefusalCause::Busy, why.to_owned()),
+            (Ok(workload), Ok(Some(holder))) => {
+                self.admission.handle_request_within(holder, number, workload)
+            }
+            (Ok(workload), Ok(None)) => self.admission.handle_request(number, workload, exclusive),
         };
         let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else { return };
         let Some(machine) = &mut control.conversation.machine else { return };
@@ -94,8 +103,68 @@ impl NativeAcceptor {
         }
     }
 
+    /// The holder of the lease that a request belongs to: another client, or the one that asks. `None`: it is counted by
+    /// itself.
+    fn join_lease(
+        &mut self,
+        number: usize,
+        wish: LeaseWish,
+    ) -> Result<Option<usize>, &'static str> {
+        let none_more = self.lifetime.takes_no_more(!self.tests.is_empty(), number);
+        let address_of = |number| self.clients.kept(number).map(Incoming::address);
+        let part = match wish {
+            LeaseWish::None => LeasePart::None,
+            LeaseWish::Begin => LeasePart::Wants,
+            LeaseWish::Join(token) => {
+                let holder = self.leases.get(&token).copied();
+                let holder = holder.filter(|holder| address_of(*holder) == address_of(number));
+                LeasePart::Within(holder.ok_or(NO_LEASE)?)
+            }
+        };
+        let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else {
+            return Ok(None);
+        };
+        if !matches!(control.lease, LeasePart::Holds(_)) {
+            control.lease = part;
+        }
+        match control.lease {
+            LeasePart::Holds(_) => Ok(Some(number)),
+            LeasePart::Within(holder) => Ok(Some(holder)),
+            LeasePart::None | LeasePart::Wants => none_more.map_or(Ok(None), Err),
+        }
+    }
+
+    /// A test was admitted whose client wants its place kept. Where there is no token, it has none, and its other tests
+    /// are counted by themselves.
+    fn grant_lease(&mut self, number: usize) {
+        let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else { return };
+        if control.lease == LeasePart::Wants
+            && let Some(machine) = &mut control.conversation.machine
+            && let Ok(token) = random()
+        {
+            machine.grant_lease(token);
+            control.lease = LeasePart::Holds(token);
+            self.leases.insert(token, number);
+            self.admission.hold(number);
+        }
+    }
+
+    /// A client that may have a lease is gone, or about to be. Tests that belong to it go on, and take its place until
+    /// they end; no more of them begin.
+    pub(super) fn release_lease(&mut self, number: usize) {
+        if let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
+            && let LeasePart::Holds(token) = std::mem::take(&mut control.lease)
+        {
+            self.leases.remove(&token);
+            self.admission.release(number);
+        }
+    }
+
     fn begin_test(&mut self, number: usize, workload: &Workload) {
         let prepared = self.prepare(number, workload);
+        if prepared.is_ok() {
+            self.grant_lease(number);
+        }
         let Some(Incoming::Control(control)) = self.clients.kept_mut(number) else { return };
         let Some(machine) = &mut control.conversation.machine else { return };
         match prepared {
@@ -189,7 +258,8 @@ impl NativeAcceptor {
                 how: test.failure().unwrap_or(how).to_owned(),
                 figures,
             });
-            self.lifetime.note_end(number, test.workload(), figures);
+            let place = control.place(number);
+            self.lifetime.note_end(place, test.workload(), figures);
             self.leave_or_take_listener();
         }
     }

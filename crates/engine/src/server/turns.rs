@@ -1,6 +1,6 @@
 //! The order in which clients are served when many have sent something.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::acceptor::{Incoming, NativeAcceptor};
 use super::test::Test;
@@ -66,6 +66,11 @@ impl Incoming {
             Incoming::Arriving(arrival) => arrival.client,
             Incoming::Control(control) => control.client,
         }
+    }
+
+    /// The address that it comes from, however the socket writes that.
+    pub(super) fn address(&self) -> IpAddr {
+        self.client().ip().to_canonical()
     }
 
     /// How far a pending client has come; `None` of one that holds a test or waits for one.

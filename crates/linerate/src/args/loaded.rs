@@ -23,8 +23,7 @@ use crate::completions::hosts;
     mut_arg("verbose", super::connect::hidden),
     mut_arg("live", super::connect::hidden),
     mut_arg("report", super::connect::hidden),
-    mut_arg("start_at", super::connect::hidden),
-    mut_arg("exclusive", super::connect::hidden)
+    mut_arg("start_at", super::connect::hidden)
 )]
 pub struct LoadedArgs {
     /// The server: name, address, NAME:PORT or [IPv6]:PORT

@@ -1,15 +1,17 @@
 //! `loaded`: latency while the path is idle, and while it is filled in each direction and in both.
 //!
 //! The tests of a phase are sessions with the server beside each other. Each is set up and waits, armed, until all are;
-//! then all begin.
+//! then all begin. The first session of each phase is of one conversation, which goes on through all phases and holds a
+//! place at the server: the other sessions run within its lease.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_engine::LaterStart;
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Event, Sink};
+use linerate_engine::{LaterStart, Lease, run_within};
 use linerate_measure::loaded::{Ended, Loaded, LoadedPlan, Part, PartRun, Phase, Watch};
 use linerate_measure::{Outcome, Plan, Run};
 
@@ -22,7 +24,7 @@ use crate::start_time::utc_now_ns;
 
 /// Events of a test that may wait; 10 intervals a second of both ends, and a few more.
 const EVENTS_WAITING_MAX: usize = 4096;
-/// How often the tests of a phase are looked at.
+/// How often the tests of a phase are looked at, and the place at the server is kept.
 const LOOK: Duration = Duration::from_millis(20);
 /// How often a phase is judged by its intervals: the judgement goes through all of them.
 const JUDGE: Duration = Duration::from_secs(1);
@@ -39,11 +41,18 @@ pub(super) fn measure_under_load(args: &LoadedArgs, cancel: &Cancel) -> Result<u
     let keys = read_keys(&args.connect.keys, cancel)?;
     let mut destination = open_destination(output.output.as_deref(), cancel)?;
     let keeper = open_store(output.store.as_deref(), cancel)?;
-    let conductor =
-        Conductor { given: &args.connect.keys, keys, quiet: output.quiet, user: cancel };
+    let conductor = Conductor {
+        given: &args.connect.keys,
+        keys,
+        quiet: output.quiet,
+        user: cancel,
+        lease: Mutex::new(Lease::shared()),
+    };
     let server = phases.first().and_then(|phase| phase.parts.first());
     let server = server.map(|(_, plan)| (plan.host.clone(), plan.port)).unwrap_or_default();
     let (measured, failure) = conductor.measure_all(&phases, &asked);
+    // Whoever waits for the place has it while the result is written.
+    drop(conductor);
     let mut loaded = Loaded::of(server, asked, measured);
     if let Some(failure) = failure {
         let (exit_code, message) = failure.into_parts();
@@ -80,6 +89,8 @@ struct Conductor<'a> {
     keys: Keys,
     quiet: bool,
     user: &'a Cancel,
+    /// Holds the place at the server. The thread of a phase's first test has it as long as that test runs.
+    lease: Mutex<Lease>,
 }
 
 /// A test that runs beside others.
@@ -92,6 +103,17 @@ struct Session<'scope, 'plan> {
 }
 
 impl Conductor<'_> {
+    fn lease(&self) -> MutexGuard<'_, Lease> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the place while other tests of a phase go on than the first.
+    fn keep_lease(&self) {
+        if let Ok(mut lease) = self.lease.try_lock() {
+            lease.keep();
+        }
+    }
+
     /// Measures the phases until one fails or the user wants to stop. An error of this end leaves the phases before it.
     fn measure_all(
         &self,
@@ -144,7 +166,13 @@ impl Conductor<'_> {
             });
             let runs = runs.collect::<Result<Vec<PartRun>, Failure>>();
             opened?;
-            Ok(Phase::of(phase.name, ended, runs?))
+            let runs = runs?;
+            // A server that knows no leases told each test of the others.
+            let siblings = match self.lease().token().is_known() {
+                true => 0,
+                false => u32::try_from(runs.len().saturating_sub(1)).unwrap_or(u32::MAX),
+            };
+            Ok(Phase::of(phase.name, ended, siblings, runs))
         })
     }
 
@@ -156,13 +184,19 @@ impl Conductor<'_> {
         stop: &'env Cancel,
         (sessions, narration): (&mut Vec<Session<'scope, 'env>>, &mut Narration),
     ) -> Result<bool, Error> {
-        for (part, plan) in &phase.parts {
+        let token = self.lease().token();
+        for (index, (part, plan)) in phase.parts.iter().enumerate() {
             let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
             let start = LaterStart::new()?;
             let later = start.clone();
+            // Known from the first test's admission on. Its thread has the lease meanwhile.
+            let token = (index > 0).then(|| token.clone());
             let run = move || {
                 let access = access_of(plan, self.given, &self.keys, &sink);
-                linerate_engine::run_when_told(plan, &access, &later, &sink, stop)
+                match token {
+                    None => self.lease().run_when_told(plan, &access, &later, &sink, stop),
+                    Some(token) => run_within(&token, plan, &access, &later, &sink, stop),
+                }
             };
             let running = thread::Builder::new()
                 .spawn_scoped(scope, run)
@@ -226,6 +260,7 @@ impl Conductor<'_> {
                     }
                 }
             }
+            self.keep_lease();
             thread::sleep(LOOK);
         }
     }

@@ -172,7 +172,7 @@ mod tests {
 
     /// A phase whose requests take 40 ms at the median.
     fn phase(name: PhaseName) -> Phase {
-        let mut phase = Phase::of(name, Ended::Steady, Vec::new());
+        let mut phase = Phase::of(name, Ended::Steady, 0, Vec::new());
         (phase.sparse, phase.udp) = (latency(40), latency(41));
         phase.foreign.tcp = latency(42);
         phase.foreign.first_byte = latency(126);

@@ -51,7 +51,10 @@ pub fn plans_from_loaded(args: &LoadedArgs) -> Result<(LoadedPlan, Vec<PhasePlan
     };
     let phase_of = |name: PhaseName| {
         let parts = Part::of(name).into_iter().map(|part| plan_of(name, part));
-        Ok(PhasePlans { name, parts: parts.collect::<Result<_, Error>>()? })
+        let mut parts = parts.collect::<Result<Vec<_>, Error>>()?;
+        // The others run within the lease of the first. A server that knows no leases would have them wait for it.
+        parts.iter_mut().skip(1).for_each(|(_, plan)| plan.exclusive = false);
+        Ok(PhasePlans { name, parts })
     };
     let phases = PhaseName::ALL.into_iter().map(phase_of).collect::<Result<_, Error>>()?;
     Ok((asked, phases))
@@ -80,11 +83,6 @@ fn refuse(args: &LoadedArgs) -> Result<(), Error> {
         (output.live, "--live: loaded has no screen: it prints each phase as it begins"),
         (output.report.is_some(), "--report: loaded has no page: use --json"),
         (connect.start_at.is_some(), "--start-at: loaded has four phases, which begin one by one"),
-        (
-            connect.exclusive,
-            "--exclusive: loaded makes several tests beside each other, so none is alone: ask for another \
-             time with nobody else",
-        ),
     ] {
         if is_given {
             return Err(contradiction(sentence));

@@ -123,7 +123,6 @@ fn what_latency_under_load_is_not_measured_with() {
         ("--ndjson", "--ndjson: loaded has no records: use --json"),
         ("--verbose", "--json has all that is known"),
         ("--report x.html", "--report: loaded has no page"),
-        ("--exclusive", "--exclusive: loaded makes several tests beside each other"),
         ("--start-at -", "--start-at: loaded has four phases"),
         ("--tls --quic", "cannot be used with"),
         ("--time 0", "--time: measured time 0 ns is out of range"),

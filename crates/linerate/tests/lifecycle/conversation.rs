@@ -22,7 +22,11 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Connects and agrees on TLS.
     pub(crate) fn connect(port: u16) -> Self {
-        let mut socket = connect(port);
+        Self::over(connect(port))
+    }
+
+    /// Agrees on TLS.
+    pub(crate) fn over(mut socket: TcpStream) -> Self {
         let mut session = tls_session(&[b"linerate"]);
         while session.is_handshaking() {
             session.complete_io(&mut socket).unwrap();

@@ -30,6 +30,7 @@ mod idle_connections;
 mod interruption;
 mod keys;
 mod killing;
+mod leases;
 mod lifetime;
 mod loaded;
 mod media;

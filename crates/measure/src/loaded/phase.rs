@@ -112,9 +112,8 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// What these runs come to.
-    pub fn of(name: PhaseName, ended: Ended, mut runs: Vec<PartRun>) -> Self {
-        let siblings = u32::try_from(runs.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    /// What these runs come to. `siblings`: tests of the same phase that the server tells as other tests.
+    pub fn of(name: PhaseName, ended: Ended, siblings: u32, mut runs: Vec<PartRun>) -> Self {
         for part in &mut runs {
             forgive(part, siblings);
             doubt_what_has_no_reports(part);
@@ -173,7 +172,7 @@ impl Phase {
 
 /// Takes out of the reasons for doubt what is no disturbance here:
 ///
-/// * tests of the same phase that the server served beside this one;
+/// * tests of the same phase that the server told as other tests, as one does that knows no leases;
 /// * times of probes that their schedule and their latency account for;
 /// * rates that rose for most of the run, and changes of the rate of probes. A phase goes on until its load is steady,
 ///   and its confidence says whether it was. A load whose rate became another for good stays a reason: its figures are

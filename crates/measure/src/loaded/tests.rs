@@ -281,7 +281,7 @@ fn is_near(value_ns: u64, wanted_ms: u64) -> bool {
 #[test]
 fn a_phase_has_the_figures_of_its_runs() {
     for transport in [Transport::Tcp, Transport::Quic] {
-        let up = Phase::of(PhaseName::Up, Ended::TimeUp, parts(PhaseName::Up, transport));
+        let up = Phase::of(PhaseName::Up, Ended::TimeUp, 0, parts(PhaseName::Up, transport));
         assert!(is_near(up.sparse.unwrap().p50.unwrap(), 50));
         assert!(is_near(up.udp.unwrap().p99.unwrap(), 50));
         assert!(is_near(up.foreign.tcp.unwrap().p50.unwrap(), 40));
@@ -301,14 +301,14 @@ fn a_phase_has_the_figures_of_its_runs() {
         let rpm = up.rpm.unwrap();
         assert!((rpm.draft_09 / 1416.7 - 1.0).abs() < 3e-3, "{rpm:?}");
         assert!((rpm.mean_latency / 1411.8 - 1.0).abs() < 3e-3, "{rpm:?}");
-        let down = Phase::of(PhaseName::Down, Ended::Steady, parts(PhaseName::Down, transport));
+        let down = Phase::of(PhaseName::Down, Ended::Steady, 0, parts(PhaseName::Down, transport));
         assert_eq!((down.goodput_up_bps, down.goodput_down_bps), (None, Some(40e6)));
         assert!(is_near(down.own.unwrap().p50.unwrap(), 45), "the server's word");
-        let both = Phase::of(PhaseName::Both, Ended::Steady, parts(PhaseName::Both, transport));
+        let both = Phase::of(PhaseName::Both, Ended::Steady, 0, parts(PhaseName::Both, transport));
         assert_eq!((both.goodput_up_bps, both.goodput_down_bps), (Some(19e6), Some(21e6)));
         assert_eq!(both.queue.map(|queue| queue.bytes), Some(None), "it is that of two queues");
     }
-    let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, parts(PhaseName::Idle, Transport::Tcp));
+    let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, 0, parts(PhaseName::Idle, Transport::Tcp));
     assert_eq!((idle.own, idle.queue, idle.rpm, idle.confidence), (None, None, None, None));
     assert!(idle.sparse.is_some() && idle.foreign.first_byte.is_some());
 }
@@ -321,7 +321,7 @@ fn warm_up_and_the_other_ends_round_trips_dont_count() {
     let mut early = told(Role::Client, 0, Transport::Tcp, &[800; 100]);
     early.iter_mut().for_each(|sample| sample.warm_up = true);
     samples.extend(early);
-    let up = Phase::of(PhaseName::Up, Ended::TimeUp, parts);
+    let up = Phase::of(PhaseName::Up, Ended::TimeUp, 0, parts);
     assert!(is_near(up.own.unwrap().max, 45), "{:?}", up.own);
 }
 
@@ -345,10 +345,10 @@ fn a_part_that_stood_still_makes_the_whole_doubtful() {
     for part in [Part::Udp, Part::Tcp] {
         disturb(&mut idle, part, |disturbance| disturbance.lateness = Some(late));
     }
-    let mut phases = vec![Phase::of(PhaseName::Idle, Ended::TimeUp, idle)];
+    let mut phases = vec![Phase::of(PhaseName::Idle, Ended::TimeUp, 0, idle)];
     assert_eq!(phases[0].verdict, Trust::Doubtful);
     for name in [PhaseName::Up, PhaseName::Down, PhaseName::Both] {
-        phases.push(Phase::of(name, Ended::Steady, parts(name, Transport::Tcp)));
+        phases.push(Phase::of(name, Ended::Steady, 0, parts(name, Transport::Tcp)));
     }
     let loaded = Loaded::of(("h".to_owned(), 5250), asked(Transport::Tcp), phases);
     let mut status = loaded.status;
@@ -362,11 +362,14 @@ fn a_part_that_stood_still_makes_the_whole_doubtful() {
 
 #[test]
 fn the_parts_of_a_phase_are_no_other_tests_and_those_of_others_are() {
-    for (others, told) in [(1, None), (4, None), (5, Some(1.0)), (7, Some(3.0))] {
+    // A server that knows leases counts the parts as one test.
+    let counted =
+        [(4, 1, None), (4, 4, None), (4, 5, Some(1.0)), (4, 7, Some(3.0)), (0, 1, Some(1.0))];
+    for (siblings, others, told) in counted {
         let mut parts = parts(PhaseName::Up, Transport::Tcp);
         disturb(&mut parts, Part::Load, |disturbance| disturbance.other_tests = Some(others));
         assert_eq!(parts[0].run.status.verdict, Some(Trust::Doubtful));
-        let up = Phase::of(PhaseName::Up, Ended::TimeUp, parts);
+        let up = Phase::of(PhaseName::Up, Ended::TimeUp, siblings, parts);
         let reasons: Vec<_> = up.reasons().map(|(_, reason)| (reason.code, reason.value)).collect();
         let wanted = told.map(|value| (ReasonCode::OtherTests, Some(value)));
         assert_eq!(reasons, wanted.into_iter().collect::<Vec<_>>(), "{others}");
@@ -393,7 +396,7 @@ fn of_unsteady_rates_only_a_change_of_the_load_is_a_reason() {
             ..Reason::contradiction("the rate".to_owned())
         });
         status.verdict = Some(Trust::Doubtful);
-        let up = Phase::of(PhaseName::Up, Ended::TimeUp, parts);
+        let up = Phase::of(PhaseName::Up, Ended::TimeUp, 0, parts);
         assert_eq!(up.reasons().count(), usize::from(is_told), "{part:?} {value:?}");
         let verdict = if is_told { Trust::Doubtful } else { Trust::Valid };
         assert_eq!(up.verdict, verdict, "{part:?} {value:?}");
@@ -426,7 +429,7 @@ fn intervals_in_which_nothing_arrived_count() {
 
 #[test]
 fn an_error_of_this_end_leaves_the_phases_before() {
-    let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, parts(PhaseName::Idle, Transport::Tcp));
+    let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, 0, parts(PhaseName::Idle, Transport::Tcp));
     let mut loaded = Loaded::of(("h".to_owned(), 1), asked(Transport::Tcp), vec![idle]);
     loaded.status.fail(exit::FAILED, "no thread".to_owned());
     let status = &loaded.status;
@@ -445,7 +448,7 @@ fn times_that_a_schedule_or_a_late_answer_accounts_for_are_no_doubt() {
         client.elapsed_ns = elapsed_ms * MS_NS;
         one.run = run_of(one.run.plan.workload.clone(), client, Vec::new());
         assert_eq!(one.run.status.verdict, Some(Trust::Doubtful), "{elapsed_ms}");
-        let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, idle);
+        let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, 0, idle);
         assert_eq!(idle.verdict == Trust::Doubtful, is_told, "{elapsed_ms}");
     }
 }
@@ -456,19 +459,19 @@ fn a_part_that_told_nothing_leaves_doubt() {
     let draft = Draft::new("7".to_owned(), up[2].run.plan.clone());
     up[2].run = draft.into_run(Outcome::Interrupted, exit::INTERRUPTED, None);
     assert_eq!(up[2].run.status.verdict, Some(Trust::Valid));
-    let up = Phase::of(PhaseName::Up, Ended::Steady, up);
+    let up = Phase::of(PhaseName::Up, Ended::Steady, 0, up);
     assert_eq!((up.verdict, up.udp), (Trust::Doubtful, None));
     assert!(up.reasons().all(|(part, reason)| part == Part::Udp && reason.text.contains("UDP")));
 }
 
 #[test]
 fn a_part_that_failed_leaves_what_came_before_and_its_exit_code() {
-    let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, parts(PhaseName::Idle, Transport::Tcp));
+    let idle = Phase::of(PhaseName::Idle, Ended::TimeUp, 0, parts(PhaseName::Idle, Transport::Tcp));
     let mut up = parts(PhaseName::Up, Transport::Tcp);
     let plan = up[1].run.plan.clone();
     let why = Some("no room".to_owned());
     up[1].run = Draft::new("7".to_owned(), plan).into_run(Outcome::Failed, exit::BUSY, why);
-    let up = Phase::of(PhaseName::Up, Ended::Interrupted, up);
+    let up = Phase::of(PhaseName::Up, Ended::Interrupted, 0, up);
     assert_eq!(up.ended, Ended::Failed);
     let server = ("h".to_owned(), 5250);
     let loaded = Loaded::of(server.clone(), asked(Transport::Tcp), vec![idle.clone(), up]);
@@ -485,7 +488,7 @@ fn a_part_that_failed_leaves_what_came_before_and_its_exit_code() {
 #[test]
 fn a_document_reads_back_and_names_what_the_schema_names() {
     let names = PhaseName::ALL;
-    let phases = names.map(|name| Phase::of(name, Ended::Steady, parts(name, Transport::Quic)));
+    let phases = names.map(|name| Phase::of(name, Ended::Steady, 0, parts(name, Transport::Quic)));
     let loaded = Loaded::of(("h".to_owned(), 5250), asked(Transport::Quic), phases.to_vec());
     assert_eq!((loaded.status.outcome, loaded.status.verdict), (Outcome::Complete, Trust::Valid));
     let value = serde_json::to_value(&loaded).unwrap();

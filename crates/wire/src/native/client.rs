@@ -12,7 +12,7 @@ use super::message::{
 };
 use super::outbox::{Outbox, clip};
 use super::silence::Silence;
-use super::{Fault, SEVERAL_TESTS_VERSION, Stage, VERSIONS};
+use super::{Fault, LeaseWish, SEVERAL_TESTS_VERSION, Stage, VERSIONS};
 use crate::machine::{Machine, Now, Sign};
 
 mod event;
@@ -67,14 +67,20 @@ struct Wishes {
     exclusive: bool,
     /// Whether the conversation goes on after a result.
     stays: bool,
+    /// How its tests are counted.
+    lease: LeaseWish,
 }
 
 impl Client {
     /// A client that has just connected. Its greeting waits to be written.
     pub fn new(config: ClientConfig, now: Now) -> Self {
         let mut client = Self {
-            wishes: Wishes { exclusive: config.exclusive, stays: config.stays },
-            request: Some(Request { plan: config.plan, exclusive: config.exclusive }),
+            wishes: Wishes {
+                exclusive: config.exclusive,
+                stays: config.stays,
+                lease: config.lease,
+            },
+            request: Some(config.lease.request(config.plan, config.exclusive)),
             stage: Stage::Greeting,
             inbox: Inbox::new(TO_CLIENT_LIMIT_BYTES),
             outbox: Outbox::new(TO_SERVER_LIMIT_BYTES),
@@ -117,7 +123,7 @@ impl Client {
         if self.stage == Stage::Delivering {
             (self.wishes.exclusive, self.place, self.start_wait_ns) = (exclusive, None, 0);
             self.enter(Stage::Asking);
-            self.say(ClientMessage::Request(Request { plan, exclusive }));
+            self.say(ClientMessage::Request(self.wishes.lease.request(plan, exclusive)));
         }
     }
 
@@ -208,6 +214,9 @@ impl Client {
             return self.fail(Fault::Protocol("a token is not hexadecimal".to_owned()));
         };
         self.enter(Stage::Admitted);
+        if let Some(lease) = admitted.lease.as_deref().and_then(parse_hex) {
+            self.events.push_back(ClientEvent::Leased(lease));
+        }
         let (run_id, host) = (admitted.run_id, admitted.host);
         self.events.push_back(ClientEvent::Admitted { run_id, token, host });
         self.clock.burst = BURST_PINGS;

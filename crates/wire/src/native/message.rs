@@ -89,6 +89,16 @@ pub struct Request {
     /// Wait until no other client measures against this server.
     #[serde(default)]
     pub exclusive: bool,
+    /// Keep a place for this connection, and say the token of tests that belong to it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub begins_lease: bool,
+    /// The token of the lease that the test belongs to: 32 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Content of [`ClientMessage::Ping`].
@@ -150,6 +160,9 @@ pub struct Admitted {
     pub token: String,
     /// The document that describes the server's machine.
     pub host: String,
+    /// The token of the lease that has begun, or that goes on: 32 hexadecimal digits. Never shown outside TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<String>,
 }
 
 /// Content of [`ServerMessage::Refused`].

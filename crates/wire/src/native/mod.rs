@@ -20,6 +20,7 @@ mod fault;
 pub mod frame;
 mod hex;
 mod inbox;
+mod lease;
 pub mod message;
 pub mod opening;
 mod outbox;
@@ -27,6 +28,7 @@ pub mod server;
 mod silence;
 
 pub use fault::{Fault, Stage};
+pub use lease::LeaseWish;
 
 /// The newest version of the protocol that this module speaks.
 pub const VERSION: u16 = SEVERAL_TESTS_VERSION;

@@ -61,6 +61,8 @@ pub struct Server {
     /// Whether the last of the result was.
     handed_over: bool,
     place: Option<u32>,
+    /// The token of the lease that this connection holds.
+    lease: Option<[u8; TOKEN_BYTES]>,
     dropped_samples: u64,
 }
 
@@ -90,6 +92,7 @@ impl Server {
             delivering_ns: 0,
             handed_over: false,
             place: None,
+            lease: None,
             dropped_samples: 0,
         }
     }
@@ -112,8 +115,14 @@ impl Server {
                 run_id: render_hex(&run_id),
                 token: render_hex(&token),
                 host: host.to_owned(),
+                lease: self.lease.map(|lease| render_hex(&lease)),
             }));
         }
+    }
+
+    /// Keeps a place for this connection: [`Self::admit`] tells the client the token from now on.
+    pub fn grant_lease(&mut self, token: [u8; TOKEN_BYTES]) {
+        self.lease = Some(token);
     }
 
     /// Tells the client its place in the queue (1: next). From then on each pong repeats it.
@@ -203,8 +212,7 @@ impl Server {
             (stage, ClientMessage::Ping(ping)) if stage >= Stage::Asking => self.answer(ping),
             (Stage::Asking, ClientMessage::Request(request)) if !self.greeted.asked => {
                 self.greeted.asked = true;
-                let (plan, exclusive) = (request.plan, request.exclusive);
-                self.events.push_back(ServerEvent::Request { plan, exclusive });
+                self.events.push_back(ServerEvent::of(request));
             }
             (Stage::Ready, ClientMessage::Start(start)) => {
                 self.stage = Stage::Starting;
@@ -226,8 +234,7 @@ impl Server {
             {
                 self.stage = Stage::Asking;
                 (self.handed_over, self.place) = (false, None);
-                let (plan, exclusive) = (request.plan, request.exclusive);
-                self.events.push_back(ServerEvent::Request { plan, exclusive });
+                self.events.push_back(ServerEvent::of(request));
             }
             // The result crossed what the client said last.
             (Stage::Delivering, ClientMessage::Sent(_) | ClientMessage::Finish) => {}

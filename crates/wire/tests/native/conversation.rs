@@ -1,5 +1,6 @@
 //! The whole conversation, undisturbed, however its bytes are cut into pieces.
 
+use linerate_wire::native::LeaseWish;
 use linerate_wire::native::client::ClientEvent;
 use linerate_wire::native::server::ServerEvent;
 use proptest::prelude::*;
@@ -33,7 +34,7 @@ fn goes_from_greeting_to_result() {
     assert_eq!(
         pair.server_events,
         [
-            ServerEvent::Request { plan, exclusive: true },
+            ServerEvent::Request { plan, exclusive: true, lease: LeaseWish::None },
             ServerEvent::Start { at_utc_ns: None },
             ServerEvent::PeerSent(COUNTS.to_vec()),
             ServerEvent::Finish,

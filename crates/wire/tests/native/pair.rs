@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
-use linerate_wire::native::Stage;
 use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::message::FlowCount;
 use linerate_wire::native::server::{Server, ServerConfig, ServerEvent};
+use linerate_wire::native::{LeaseWish, Stage};
 use linerate_wire::{Machine, Now};
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -57,6 +57,7 @@ pub(crate) fn client_config() -> ClientConfig {
         plan: "{\"a\":\"plan\"}".to_owned(),
         exclusive: true,
         stays: false,
+        lease: LeaseWish::None,
     }
 }
 

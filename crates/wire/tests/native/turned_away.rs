@@ -5,7 +5,7 @@ use linerate_wire::native::client::{Client, ClientConfig, ClientEvent};
 use linerate_wire::native::frame::{TO_CLIENT_LIMIT_BYTES, encode_frame};
 use linerate_wire::native::message::{FlowCount, MAX_PLAN_BYTES, RefusalCause};
 use linerate_wire::native::server::{MAX_UNSENT_BYTES, Server, ServerConfig, ServerEvent};
-use linerate_wire::native::{Fault, Stage};
+use linerate_wire::native::{Fault, LeaseWish, Stage};
 
 use crate::pair::{Link, Pair, client_config, now, server_config};
 
@@ -273,4 +273,54 @@ fn a_second_request_in_version_1_or_before_the_result_breaks_the_protocol() {
     let (_, mut server) = at(Stage::Running);
     server.handle_bytes(now(0), &request);
     assert!(server.is_over());
+}
+
+/// What the server was asked, and what the client was told of a lease.
+fn ask_with(lease: LeaseWish, grant: Option<[u8; 16]>) -> (Option<LeaseWish>, Option<[u8; 16]>) {
+    let mut client = Client::new(ClientConfig { lease, ..client_config() }, now(0));
+    let mut server = Server::new(ServerConfig { expected_proof: None, ..server_config() }, now(0));
+    carry(&mut client, &mut server);
+    let asked = std::iter::from_fn(|| server.poll_event()).find_map(|event| match event {
+        ServerEvent::Request { lease, .. } => Some(lease),
+        _ => None,
+    });
+    if let Some(token) = grant {
+        server.grant_lease(token);
+    }
+    server.admit([0xcd; 16], [0xab; 16], "{}");
+    carry(&mut client, &mut server);
+    assert_eq!(client.stage(), Stage::Admitted);
+    let told = std::iter::from_fn(|| client.poll_event()).find_map(|event| match event {
+        ClientEvent::Leased(token) => Some(token),
+        _ => None,
+    });
+    (asked, told)
+}
+
+#[test]
+fn the_wish_for_a_lease_and_its_token_cross() {
+    for wish in [LeaseWish::None, LeaseWish::Begin, LeaseWish::Join([9; 16])] {
+        assert_eq!(ask_with(wish, None), (Some(wish), None), "an older server grants none");
+    }
+    assert_eq!(ask_with(LeaseWish::Begin, Some([5; 16])), (Some(LeaseWish::Begin), Some([5; 16])));
+}
+
+#[test]
+fn a_lease_within_a_lease_and_a_token_that_is_none_break_the_protocol() {
+    let token = "ab".repeat(16);
+    for lease in [
+        format!(r#""begins_lease":true,"lease":"{token}""#),
+        r#""lease":"ab""#.to_owned(),
+        r#""lease":7"#.to_owned(),
+        format!(r#""lease":"{0}","lease":"{0}""#, token),
+    ] {
+        let mut server =
+            Server::new(ServerConfig { expected_proof: None, ..server_config() }, now(0));
+        server.handle_bytes(now(0), &say(r#"{"kind":"hello","versions":[2],"software":"x"}"#));
+        server
+            .handle_bytes(now(0), &say(&format!(r#"{{"kind":"request","plan":"{{}}",{lease}}}"#)));
+        let failed = std::iter::from_fn(|| server.poll_event())
+            .any(|event| matches!(event, ServerEvent::Failed(Fault::Protocol(_))));
+        assert!(failed && server.is_over(), "{lease}");
+    }
 }

@@ -304,3 +304,100 @@ fn threads_poll_without_sleeping_where_the_server_allows_it_and_never_on_all_pro
     assert_eq!(allowed.handle_departure(1), None);
     assert_eq!(allowed.handle_busy_poll(4), Ok(()));
 }
+
+/// A client with a lease, at a server for so many tests.
+fn with_lease(max_tests: u32, exclusive: bool) -> Admission {
+    let mut admission = admission(max_tests);
+    assert_eq!(admission.handle_request(1, &workload(), exclusive), Verdict::Admitted);
+    admission.hold(1);
+    admission
+}
+
+#[test]
+fn the_tests_of_a_lease_take_one_place_between_tests_too() {
+    let mut admission = with_lease(2, false);
+    for member in [2, 3] {
+        assert_eq!(admission.handle_request_within(1, member, &workload()), Verdict::Admitted);
+    }
+    assert_eq!(admission.handle_request(4, &workload(), false), Verdict::Admitted);
+    let refused = admission.handle_request(5, &workload(), false);
+    assert!(
+        matches!(refused, Verdict::Refused(RefusalCause::Busy, why) if why.contains("2 tests"))
+    );
+    for over in [1, 2, 3] {
+        assert_eq!(admission.handle_departure(over), None);
+    }
+    // Between two tests of the lease the place is kept, and the holder begins the next without a question.
+    assert!(matches!(admission.handle_request(5, &workload(), false), Verdict::Refused(..)));
+    assert_eq!(admission.handle_request_within(1, 1, &workload()), Verdict::Admitted);
+    assert_eq!(admission.handle_departure(1), None);
+    admission.release(1);
+    assert_eq!(admission.handle_request(5, &workload(), false), Verdict::Admitted);
+}
+
+#[test]
+fn a_lease_has_no_more_tests_at_once_than_a_few() {
+    let mut admission = with_lease(1, false);
+    for member in 2..=MOST_TESTS_OF_A_LEASE {
+        assert_eq!(admission.handle_request_within(1, member, &workload()), Verdict::Admitted);
+    }
+    let refused = admission.handle_request_within(1, 100, &workload());
+    assert!(
+        matches!(refused, Verdict::Refused(RefusalCause::Busy, why) if why.contains("8 tests"))
+    );
+    assert_eq!(admission.handle_departure(2), None);
+    assert_eq!(admission.handle_request_within(1, 100, &workload()), Verdict::Admitted);
+}
+
+#[test]
+fn tests_that_outlive_a_lease_take_its_place_until_they_end() {
+    let mut admission = with_lease(1, false);
+    assert_eq!(admission.handle_request_within(1, 2, &workload()), Verdict::Admitted);
+    admission.release(1);
+    assert_eq!(admission.handle_departure(1), None);
+    assert!(matches!(admission.handle_request(3, &workload(), false), Verdict::Refused(..)));
+    assert_eq!(admission.handle_departure(2), None);
+    assert_eq!(admission.handle_request(3, &workload(), false), Verdict::Admitted);
+}
+
+#[test]
+fn clients_that_wait_to_be_alone_wait_for_the_end_of_a_lease() {
+    let mut admission = with_lease(8, false);
+    assert_eq!(admission.handle_request(2, &workload(), true), Verdict::Queued(1));
+    assert_eq!(admission.handle_departure(1), None, "between two tests of the lease");
+    assert_eq!(admission.handle_request_within(1, 1, &workload()), Verdict::Admitted);
+    assert_eq!(admission.handle_departure(1), None);
+    admission.release(1);
+    assert_eq!(admission.handle_departure(1), Some(2));
+}
+
+#[test]
+fn a_lease_that_is_alone_stays_alone_between_tests() {
+    let mut admission = with_lease(8, true);
+    assert_eq!(admission.handle_request_within(1, 2, &workload()), Verdict::Admitted);
+    assert!(admission.is_alone(1) && admission.is_alone(2));
+    for over in [1, 2] {
+        assert_eq!(admission.handle_departure(over), None);
+    }
+    let refused = admission.handle_request(3, &workload(), false);
+    assert!(matches!(refused, Verdict::Refused(RefusalCause::Busy, why) if why.contains("alone")));
+    assert_eq!(admission.handle_request(4, &workload(), true), Verdict::Queued(1));
+    admission.release(1);
+    assert_eq!(admission.handle_departure(1), Some(4));
+}
+
+#[test]
+fn limits_hold_within_a_lease() {
+    let mut admission =
+        Admission::new(Limits { max_rate_bps: Some(10_000), ..admission(1).limits });
+    let paced = |bps| Workload { rate: Some(Rate::AllFlows { bps }), ..workload() };
+    assert_eq!(admission.handle_request(1, &paced(6_000), false), Verdict::Admitted);
+    admission.hold(1);
+    let refused = admission.handle_request_within(1, 2, &workload());
+    assert!(
+        matches!(refused, Verdict::Refused(RefusalCause::Limit, why) if why.contains("--rate"))
+    );
+    let refused = admission.handle_request_within(1, 2, &paced(5_000));
+    assert!(matches!(refused, Verdict::Refused(RefusalCause::Busy, why) if why.contains("taken")));
+    assert_eq!(admission.handle_request_within(1, 2, &paced(4_000)), Verdict::Admitted);
+}

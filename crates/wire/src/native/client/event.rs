@@ -1,7 +1,7 @@
 //! What a client is told at the start, and what it tells.
 
 use crate::native::message::{FlowCount, RefusalCause};
-use crate::native::{Fault, TOKEN_BYTES};
+use crate::native::{Fault, LeaseWish, TOKEN_BYTES};
 
 /// What a client says of itself and asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct ClientConfig {
     /// Whether there may be another test when this one has its result: the conversation then goes on, where the
     /// server's version allows it.
     pub stays: bool,
+    /// How its tests are counted by the server.
+    pub lease: LeaseWish,
 }
 
 /// Something that a client's caller should know.
@@ -34,6 +36,9 @@ pub enum ClientEvent {
         /// 1: next.
         place: u32,
     },
+    /// The server keeps a place for this connection: the token for tests on others that belong to it. Comes just before
+    /// [`Self::Admitted`], and never from a server that knows no leases.
+    Leased([u8; TOKEN_BYTES]),
     /// The flows may be set up.
     Admitted {
         /// Names the run at both ends: 32 hexadecimal digits.

@@ -34,7 +34,13 @@ impl ClientMessage {
                 text("software", &hello.software, MAX_SOFTWARE_BYTES)?;
                 hello.proof.as_deref().map_or(Ok(()), hex::<32>("proof"))
             }
-            Self::Request(request) => text("plan", &request.plan, MAX_PLAN_BYTES),
+            Self::Request(request) => {
+                text("plan", &request.plan, MAX_PLAN_BYTES)?;
+                if request.begins_lease && request.lease.is_some() {
+                    return fail("begins_lease: the test belongs to a lease already".to_owned());
+                }
+                request.lease.as_deref().map_or(Ok(()), hex::<TOKEN_BYTES>("lease"))
+            }
             Self::Start(start) => match start.at_utc_ns {
                 Some(at) if at < 0 => fail(format!("at_utc_ns: {at} is before 1970")),
                 _ => Ok(()),
@@ -58,6 +64,7 @@ impl ServerMessage {
             Self::Admitted(admitted) => {
                 hex::<16>("run_id")(&admitted.run_id)?;
                 hex::<TOKEN_BYTES>("token")(&admitted.token)?;
+                admitted.lease.as_deref().map_or(Ok(()), hex::<TOKEN_BYTES>("lease"))?;
                 text("host", &admitted.host, MAX_HOST_BYTES)
             }
             Self::Refused(refused) => text("text", &refused.text, MAX_TEXT_BYTES),

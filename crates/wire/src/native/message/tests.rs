@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::native::LeaseWish;
 use crate::visible::visible_line;
 
 fn hex(digits: usize) -> impl Strategy<Value = String> {
@@ -32,8 +33,10 @@ fn client_message() -> impl Strategy<Value = ClientMessage> {
         hello.prop_map(|(versions, software, proof)| {
             ClientMessage::Hello(ClientHello { versions, software, proof })
         }),
-        (text(), any::<bool>())
-            .prop_map(|(plan, exclusive)| ClientMessage::Request(Request { plan, exclusive })),
+        (text(), any::<bool>(), any::<bool>()).prop_map(|(plan, exclusive, begins_lease)| {
+            let lease = (exclusive && !begins_lease).then(|| "ab".repeat(16));
+            ClientMessage::Request(Request { plan, exclusive, begins_lease, lease })
+        }),
         any::<u64>().prop_map(|sent_ns| ClientMessage::Ping(Ping { sent_ns })),
         prop::option::of(0..=i64::MAX)
             .prop_map(|at_utc_ns| ClientMessage::Start(Start { at_utc_ns })),
@@ -56,7 +59,8 @@ fn server_message() -> impl Strategy<Value = ServerMessage> {
         ),
         (1..=u32::MAX).prop_map(|place| ServerMessage::Queued(Queued { place })),
         (hex(32), hex(32), text()).prop_map(|(run_id, token, host)| {
-            ServerMessage::Admitted(Admitted { run_id, token, host })
+            let lease = Some(token.clone()).filter(|_| host.len() % 2 == 0);
+            ServerMessage::Admitted(Admitted { run_id, token, host, lease })
         }),
         (cause(), text()).prop_map(|(cause, text)| ServerMessage::Refused(Refused { cause, text })),
         any::<(u64, i64, i64, Option<u64>)>().prop_map(
@@ -119,13 +123,20 @@ fn out_of_bounds_is_refused() {
     assert!(hello(versions(1), String::new(), Some(long(63))).is_err());
     assert!(hello(versions(1), String::new(), Some("g".repeat(64))).is_err());
     assert!(hello(versions(1), String::new(), Some("é".repeat(32))).is_err());
-    let request = Request { plan: long(MAX_PLAN_BYTES + 1), exclusive: false };
+    let request = LeaseWish::None.request(long(MAX_PLAN_BYTES + 1), false);
     assert!(ClientMessage::Request(request).check().is_err());
+    let request = |begins_lease, lease| {
+        let (plan, exclusive) = (String::new(), false);
+        ClientMessage::Request(Request { plan, exclusive, begins_lease, lease }).check()
+    };
+    assert!(request(true, None).is_ok() && request(false, Some(long(32))).is_ok());
+    assert!(request(false, Some(long(31))).is_err());
+    assert!(request(true, Some(long(32))).is_err(), "a lease within a lease");
     assert!(ClientMessage::Start(Start { at_utc_ns: Some(-1) }).check().is_err());
     let datagrams = vec![FlowCount { flow: 0, datagrams: 0 }; MAX_COUNTS + 1];
     assert!(ClientMessage::Sent(Sent { datagrams }).check().is_err());
     assert!(ServerMessage::Queued(Queued { place: 0 }).check().is_err());
-    let admitted = Admitted { run_id: long(32), token: long(31), host: String::new() };
+    let admitted = Admitted { run_id: long(32), token: long(31), host: String::new(), lease: None };
     assert!(ServerMessage::Admitted(admitted).check().is_err());
     assert!(ServerMessage::Error(Failure { text: long(MAX_TEXT_BYTES + 1) }).check().is_err());
 }

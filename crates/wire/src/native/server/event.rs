@@ -1,7 +1,7 @@
 //! What a server is told at the start, and what it tells.
 
-use crate::native::Fault;
-use crate::native::message::{FlowCount, RefusalCause};
+use crate::native::message::{FlowCount, RefusalCause, Request};
+use crate::native::{Fault, LeaseWish};
 
 /// What a server says of itself and expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum ServerEvent {
         plan: String,
         /// Wait until no other client measures.
         exclusive: bool,
+        /// How it is to be counted.
+        lease: LeaseWish,
     },
     /// The client wants the load to start.
     Start {
@@ -38,4 +40,12 @@ pub enum ServerEvent {
     },
     /// The conversation failed and is over.
     Failed(Fault),
+}
+
+impl ServerEvent {
+    /// The event of a request.
+    pub(super) fn of(request: Request) -> Self {
+        let lease = LeaseWish::of(&request);
+        Self::Request { plan: request.plan, exclusive: request.exclusive, lease }
+    }
 }
