@@ -61,6 +61,10 @@ pub struct StreamArgs {
     /// End after so many bytes in each direction
     #[arg(long, value_name = "BYTES", value_parser = values::bytes, allow_hyphen_values = true, group = "end", help_heading = "Load", hide_short_help = true)]
     pub bytes: Option<u64>,
+    /// TCP and TLS: where losses limit the run, make two more at lower rates, and tell random loss from a shallow
+    /// buffer or a rate limit
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
+    pub explain: bool,
     /// The other flags of the load.
     #[command(flatten)]
     pub load: LoadArgs,
