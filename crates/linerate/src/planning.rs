@@ -81,8 +81,14 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
 fn check_explained(args: &StreamArgs) -> Result<(), Error> {
     let (load, direction) = (&args.load, &args.direction);
     let asked = [
-        (load.udp, "--explain is for TCP and TLS, whose senders count what they send again: leave out --udp"),
-        (load.quic, "--explain is for TCP and TLS, whose senders count what they send again: leave out --quic"),
+        (
+            load.udp,
+            "--explain is for TCP and TLS, whose senders count what they send again: leave out --udp",
+        ),
+        (
+            load.quic,
+            "--explain is for TCP and TLS, whose senders count what they send again: leave out --quic",
+        ),
         (
             load.repeat.repeat.is_some(),
             "--explain makes further runs after one, and --repeat makes several: leave out one of them",
@@ -96,7 +102,10 @@ fn check_explained(args: &StreamArgs) -> Result<(), Error> {
             "--explain explains one direction, and the other would load the path beside it: give --up or --down in \
              the place of --both or --duplex",
         ),
-        (args.size.len() > 1, "--explain explains one run, and each --size is another: give one --size"),
+        (
+            args.size.len() > 1,
+            "--explain explains one run, and each --size is another: give one --size",
+        ),
     ];
     match asked.into_iter().find(|(is_asked, _)| *is_asked) {
         Some((_, sentence)) => Err(contradiction(sentence)),

@@ -34,8 +34,7 @@ const RANDOM_LOSS: &str = "table inet linerate {
 }
 ";
 
-const DEPENDS_ON_RATE: [&str; 3] =
-    ["shallow_buffer", "rate_limit", "shallow_buffer_or_rate_limit"];
+const DEPENDS_ON_RATE: [&str; 3] = ["shallow_buffer", "rate_limit", "shallow_buffer_or_rate_limit"];
 
 /// The explanation of a stream over a path with these rules in the server's namespace; the reason if there is no path.
 fn explain(link: &str, rules: Option<&str>) -> Result<Value, String> {
