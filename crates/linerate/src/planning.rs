@@ -62,7 +62,7 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
     if let Some(bytes) = args.bytes {
         workload.end = End::Bytes { bytes };
     }
-    workload.rate = match (args.rate, args.rate_per_flow) {
+    workload.rate = match (args.rate.rate, args.rate.rate_per_flow) {
         (Some(bps), _) => Some(Rate::AllFlows { bps }),
         (None, Some(bps)) => Some(Rate::EachFlow { bps }),
         (None, None) => None,

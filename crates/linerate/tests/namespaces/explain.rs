@@ -17,7 +17,7 @@ const PATH: &str = "
 
 /// A queue of two packets in front of a slow link.
 const SHORT_QUEUE: &str = "
-    [both]
+    [to_left]
     delay = '3ms'
     [to_right]
     delay = '3ms'

@@ -7,10 +7,10 @@
 //!   takes none either, as paced segments are no bursts; a rate limit without a buffer still does.
 //!
 //! Whether a share stayed or vanished is an exact test. If the second run loses the r-fold share of the first, its
-//! losses are binomial among the losses of both, with the probability r n / (N + r n), where N and n are the segments of
-//! the first and the second run (Przyborowski and Wilenski, Homogeneity of results in testing samples from Poisson
-//! series, 1940). The share stayed if r of at most a third is ruled out, and vanished if r of at least a third is. Where
-//! neither is, the counts are too small.
+//! losses are binomial among the losses of both, with the probability r n / (N + r n). N and n are the segments of the
+//! first and the second run (Przyborowski and Wilenski, Homogeneity of results in testing samples from Poisson series,
+//! 1940). The share stayed if r of at most a third is ruled out, and vanished if r of at least a third is. Where neither
+//! is, the counts are too small.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,8 +61,8 @@ pub enum LossVerdict {
     NotNeeded,
     /// The share that was lost is the same at lower rates.
     RandomLoss,
-    /// A shallow buffer, or a policer with a small bucket, drops bursts: paced, nearly the whole rate is carried without
-    /// losses.
+    /// A shallow buffer, or a policer with a small bucket, drops bursts: paced, nearly the whole rate is carried
+    /// without losses.
     ShallowBuffer,
     /// A policer or the like: losses begin between half and the whole of the rate, also if segments are paced.
     RateLimit,
