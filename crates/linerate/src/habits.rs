@@ -112,7 +112,7 @@ pub(crate) fn as_ours(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// The error text for a flag or command of another tool; `None` for any other error.
+/// The error text for a flag or command of another tool, or of another command; `None` for any other error.
 pub(crate) fn explain(error: &Error, words: &[OsString]) -> Option<String> {
     let typed = match error.kind() {
         ErrorKind::UnknownArgument => text_of(error, ContextKind::InvalidArg)?,
@@ -128,6 +128,11 @@ pub(crate) fn explain(error: &Error, words: &[OsString]) -> Option<String> {
         let sentence = find(&COMMANDS)?;
         return Some(format!(
             "'{typed}': {sentence}; `linerate iperf3 ...` takes iperf3's own flags, such as -c HOST and -s"
+        ));
+    }
+    if typed == "--explain" {
+        return Some(format!(
+            "{command} has no '--explain': only `linerate stream` over TCP and TLS has losses that further runs explain"
         ));
     }
     let measures = MEASURING.contains(&command);

@@ -43,6 +43,9 @@ const ACTIVE_FLOWS_PER_THREAD: u32 = 100;
 /// `Plan` where flags contradict each other or a number is outside its limits; `Host` where
 /// `--cpu numa:` names an interface that isn't there.
 pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
+    if args.explain {
+        check_explained(args)?;
+    }
     let asked = &args.direction;
     let direction = match (asked.down, asked.both || asked.duplex) {
         (true, _) => Direction::Down,
@@ -59,7 +62,7 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
     if let Some(bytes) = args.bytes {
         workload.end = End::Bytes { bytes };
     }
-    workload.rate = match (args.rate, args.rate_per_flow) {
+    workload.rate = match (args.rate.rate, args.rate.rate_per_flow) {
         (Some(bps), _) => Some(Rate::AllFlows { bps }),
         (None, Some(bps)) => Some(Rate::EachFlow { bps }),
         (None, None) => None,
@@ -72,6 +75,42 @@ pub fn plans_from_stream(args: &StreamArgs) -> Result<Vec<Plan>, Error> {
             *send_bytes = size;
         }
     })
+}
+
+/// Refuses what no further run explains.
+fn check_explained(args: &StreamArgs) -> Result<(), Error> {
+    let (load, direction) = (&args.load, &args.direction);
+    let asked = [
+        (
+            load.udp,
+            "--explain is for TCP and TLS, whose senders count what they send again: leave out --udp",
+        ),
+        (
+            load.quic,
+            "--explain is for TCP and TLS, whose senders count what they send again: leave out --quic",
+        ),
+        (
+            load.repeat.repeat.is_some(),
+            "--explain makes further runs after one, and --repeat makes several: leave out one of them",
+        ),
+        (
+            load.repeat.precision.is_some(),
+            "--explain makes further runs after one, and --precision makes several: leave out one of them",
+        ),
+        (
+            direction.both || direction.duplex,
+            "--explain explains one direction, and the other would load the path beside it: give --up or --down in \
+             the place of --both or --duplex",
+        ),
+        (
+            args.size.len() > 1,
+            "--explain explains one run, and each --size is another: give one --size",
+        ),
+    ];
+    match asked.into_iter().find(|(is_asked, _)| *is_asked) {
+        Some((_, sentence)) => Err(contradiction(sentence)),
+        None => Ok(()),
+    }
 }
 
 /// The plans of a `media` command, one for each size, in the order of the sizes.

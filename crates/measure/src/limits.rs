@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Direction;
 
 mod advice;
+mod explain;
 mod find;
 mod rules;
 mod seen;
 mod words;
 
+pub use explain::{Explanation, Inquiry, LossRun, LossVerdict};
 pub use find::{Limits, Measured, find_limits};
 pub(crate) use seen::{median, quic_window_millionths};
 

@@ -237,7 +237,8 @@ mod tests {
         let fields = schema["$defs"]["Summary"]["properties"].as_object().unwrap();
         // No figures: what a figure counts from, how well it is known, what limited them, and lists.
         for name in fields.keys().filter(|name| {
-            !["latency_from", "latency_intervals", "limits", "one_way"].contains(&name.as_str())
+            !["explanation", "latency_from", "latency_intervals", "limits", "one_way"]
+                .contains(&name.as_str())
         }) {
             assert!(METRICS.iter().any(|metric| metric.name == name), "{name}");
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::Limit;
+use crate::limits::{Explanation, Limit};
 use crate::one_way::OneWay;
 use crate::quantile::QuantileInterval;
 use crate::sample::{CpuSeconds, DatagramCounts};
@@ -139,6 +139,9 @@ pub struct Summary {
     /// What limited each direction, the worst flow's first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
+    /// What the losses that limited a stream over TCP or TLS were, where further runs were asked to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Box<Explanation>>,
 }
 
 /// CPU seconds of each end.

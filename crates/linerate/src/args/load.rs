@@ -40,12 +40,9 @@ pub struct StreamArgs {
     /// --datagram]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = values::size, allow_hyphen_values = true, help_heading = "Load")]
     pub size: Vec<u32>,
-    /// Rate of all flows of a direction together [default: none, as fast as possible: UDP floods]
-    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, conflicts_with = "rate_per_flow", help_heading = "Load")]
-    pub rate: Option<u64>,
-    /// Rate of each flow [default: none]
-    #[arg(long, aliases = ["bandwidth", "bitrate"], short_alias = 'b', value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
-    pub rate_per_flow: Option<u64>,
+    /// The rate that is kept.
+    #[command(flatten)]
+    pub rate: StreamRateArgs,
     /// Use one-way streams
     #[arg(
         long,
@@ -61,6 +58,10 @@ pub struct StreamArgs {
     /// End after so many bytes in each direction
     #[arg(long, value_name = "BYTES", value_parser = values::bytes, allow_hyphen_values = true, group = "end", help_heading = "Load", hide_short_help = true)]
     pub bytes: Option<u64>,
+    /// TCP and TLS: where losses limit the run, make two more at lower rates, and tell random loss from a shallow
+    /// buffer or a rate limit
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
+    pub explain: bool,
     /// The other flags of the load.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -87,6 +88,17 @@ pub struct DirectionArgs {
     /// Both directions at once, a flow of each over one connection
     #[arg(long, group = "direction", help_heading = "Load", hide_short_help = true)]
     pub duplex: bool,
+}
+
+/// The rate that a stream keeps to.
+#[derive(Args, Debug)]
+pub struct StreamRateArgs {
+    /// Rate of all flows of a direction together [default: none, as fast as possible: UDP floods]
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, conflicts_with = "rate_per_flow", help_heading = "Load")]
+    pub rate: Option<u64>,
+    /// Rate of each flow [default: none]
+    #[arg(long, aliases = ["bandwidth", "bitrate"], short_alias = 'b', value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true, help_heading = "Load", hide_short_help = true)]
+    pub rate_per_flow: Option<u64>,
 }
 
 /// How a stream's bytes are moved, if not by copies.

@@ -6,6 +6,7 @@ use linerate_engine::LaterStart;
 use linerate_engine::access::{Access, Authority, SharedKey};
 use linerate_engine::error::Error;
 use linerate_engine::event::{Cancel, Sink};
+use linerate_measure::limits::Inquiry;
 use linerate_measure::repeats::{Asked, RepeatedRun, Repeats};
 use linerate_measure::run::exit;
 use linerate_measure::{Outcome, Plan, Run};
@@ -15,7 +16,9 @@ use super::{Failure, await_file, dry_run, keep, open_destination, open_store, pr
 use crate::args::{ConnectArgs, KeyArgs, OutputArgs, RepeatArgs};
 use crate::certificates::read_authority;
 use crate::known_servers::{Trust, trust_on_first_use, trust_only};
-use crate::output::{Expected, FullScreen, Reporter, Turn, narrate, render_error_record};
+use crate::output::{
+    Expected, FullScreen, Reporter, Turn, narrate, render_error_record, render_inquiry,
+};
 use crate::shared_key::read_shared_key;
 use crate::start_time::{StartAt, read_start};
 use crate::store::{Keeper, command_of};
@@ -39,18 +42,26 @@ pub(super) struct Given<'a> {
     keys: &'a KeyArgs,
     start: Option<StartAt>,
     repeats: Option<Asked>,
+    /// Whether further runs explain the losses that limited one.
+    explains: bool,
     output: &'a OutputArgs,
 }
 
 impl<'a> Given<'a> {
     /// What the flags of a command that measures say.
     pub(super) fn of(connect: &'a ConnectArgs, repeat: RepeatArgs, output: &'a OutputArgs) -> Self {
-        Self { keys: &connect.keys, start: connect.start_at, repeats: repeat.asked(), output }
+        let repeats = repeat.asked();
+        Self { keys: &connect.keys, start: connect.start_at, repeats, explains: false, output }
+    }
+
+    /// Likewise, with further runs that explain losses, if asked for.
+    pub(super) fn explaining(self, explains: bool) -> Self {
+        Self { explains, ..self }
     }
 
     /// What a command with plans of its own says.
     pub(super) fn of_plans(keys: &'a KeyArgs, output: &'a OutputArgs) -> Self {
-        Self { keys, start: None, repeats: None, output }
+        Self { keys, start: None, repeats: None, explains: false, output }
     }
 }
 
@@ -191,12 +202,34 @@ impl Client<'_> {
 
     fn run(&mut self, plan: &Plan, turn: Turn) -> Run {
         self.reporter.begin(plan, turn);
-        let how = (self.start, self.given.output.strict);
         let (given, keys) = (self.given.keys, &self.keys);
-        let run = measure_one(plan, given, keys, how, &mut self.reporter, self.cancel);
+        let (mut run, dropped) =
+            measure_one(plan, given, keys, self.start, &mut self.reporter, self.cancel);
+        if self.given.output.strict {
+            run.status.be_strict();
+        }
+        run.status.notes.extend(self.reporter.cost_note());
+        if self.given.explains && run.status.outcome != Outcome::Failed {
+            self.explain(&mut run);
+        }
+        self.reporter.handle_run(&run, dropped);
         keep(self.keeper.as_ref(), &run, command_of(plan), &mut self.unkept);
         self.page.push(&run);
         run
+    }
+
+    /// Makes the runs that tell what the losses of a run were. They are neither shown nor kept: what they sent and lost
+    /// stands in the explanation.
+    fn explain(&mut self, run: &mut Run) {
+        let mut inquiry = Inquiry::of(run);
+        while let Some(plan) = inquiry.next_plan() {
+            if !self.given.output.quiet {
+                self.reporter.narrate(&render_inquiry(&plan));
+            }
+            let access = access_of(&plan, self.given.keys, &self.keys, &Sink::none());
+            inquiry.handle_run(&linerate_engine::run(&plan, &access, &Sink::none(), self.cancel));
+        }
+        run.summary.explanation = Some(Box::new(inquiry.explanation()));
     }
 }
 
@@ -238,18 +271,18 @@ fn has_same_server(one: &Plan, other: &Plan) -> bool {
     (&one.host, one.port) == (&other.host, other.port)
 }
 
+/// A run, and the events that its listener missed.
 fn measure_one(
     plan: &Plan,
     given: &KeyArgs,
     keys: &Keys,
-    (start, strict): (Option<&LaterStart>, bool),
-    reporter: &mut Reporter,
+    start: Option<&LaterStart>,
+    listener: &mut Reporter,
     cancel: &Cancel,
-) -> Run {
+) -> (Run, u64) {
     let (sink, events) = Sink::bounded(EVENTS_WAITING_MAX);
     let access = access_of(plan, given, keys, &sink);
-    let (mut run, dropped) = thread::scope(|scope| {
-        let listener = &mut *reporter;
+    thread::scope(|scope| {
         let print = move || listener.follow(&events);
         // Where the machine has no thread left, the run has none either, and says so.
         let printing = thread::Builder::new().spawn_scoped(scope, print);
@@ -263,11 +296,5 @@ fn measure_one(
         // It ends by a panic only where a printer has a defect; the run is shown all the same.
         let _ = printing.map(|printing| printing.join());
         (run, dropped)
-    });
-    if strict {
-        run.status.be_strict();
-    }
-    run.status.notes.extend(reporter.cost_note());
-    reporter.handle_run(&run, dropped);
-    run
+    })
 }

@@ -117,11 +117,8 @@ fn dispatch(command: &Command, cancel: &Cancel) -> Result<u8, Failure> {
         Command::Serve(args) => serve::serve(args, cancel),
         Command::Stream(args) => {
             let plans = plans_from_stream(args).map_err(Failure::from);
-            measure::measure(
-                plans,
-                &measure::Given::of(&args.connect, args.load.repeat, &args.output),
-                cancel,
-            )
+            let given = measure::Given::of(&args.connect, args.load.repeat, &args.output);
+            measure::measure(plans, &given.explaining(args.explain), cancel)
         }
         Command::Media(args) => {
             let plans = plans_from_media(args).map_err(Failure::from);

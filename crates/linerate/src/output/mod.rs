@@ -62,6 +62,7 @@ pub(crate) use results::{
     csv_head, csv_rows, render_details, render_difference, render_document, render_run_list,
 };
 pub(crate) use server_line::ServerLine;
+pub(crate) use text::render_inquiry;
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -277,6 +278,11 @@ impl Reporter {
         let narration = self.narration.render_event(event);
         let text = self.printer.render_event(event);
         self.tell(&narration, &text);
+    }
+
+    /// Tells the user what goes on, beside the result.
+    pub(crate) fn narrate(&mut self, text: &str) {
+        self.tell(text, "");
     }
 
     /// A run is over.

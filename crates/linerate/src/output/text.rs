@@ -26,6 +26,7 @@ pub(crate) use figures::{
     FIGURE_HEADS, figures_of, render_cpu_per_unit, render_loss, render_main_figure, render_quantile,
 };
 pub(crate) use latencies::latency_cells;
+pub(crate) use limits::render_inquiry;
 use several::SeveralRuns;
 
 /// The columns of a screen of unknown width.

@@ -56,6 +56,31 @@ fn contradictory_flags() {
 }
 
 #[test]
+fn explain_is_refused_where_further_runs_tell_nothing() {
+    for (words, why) in [
+        ("--udp", "is for TCP and TLS, whose senders count what they send again: leave out --udp"),
+        ("--quic", "leave out --quic"),
+        ("--repeat 2", "--repeat makes several: leave out one of them"),
+        ("--precision 2%", "--precision makes several: leave out one of them"),
+        ("--both", "explains one direction"),
+        ("--duplex", "explains one direction"),
+        ("--size 1,2", "each --size is another: give one --size"),
+    ] {
+        let words = format!("stream a --explain {words}");
+        refused(&words, 2, "--explain ");
+        refused(&words, 2, why);
+    }
+    for command in ["rr", "connect", "media", "loaded"] {
+        let sentence = format!("{command} has no '--explain': only `linerate stream` over TCP");
+        refused(&format!("{command} a --explain"), 2, &sentence);
+    }
+    for words in ["--explain", "--tls --down --explain"] {
+        let ended = run(&format!("stream a {words} --dry-run"));
+        assert_eq!((ended.exit_code, ended.stderr.as_str()), (0, ""), "{words}");
+    }
+}
+
+#[test]
 fn numbers_that_make_no_sense() {
     for (words, sentence) in [
         ("rr a --repeat 0", "a number of runs is from 1 to 1000"),

@@ -25,6 +25,7 @@ mod document;
 mod emulation;
 mod emulator;
 mod ends;
+mod explain;
 mod fast_open;
 mod firewall;
 mod first_windows;

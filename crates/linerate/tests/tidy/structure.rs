@@ -44,7 +44,7 @@ const WIDE: &[Exception] = &[
     ("linerate", "LoadArgs", 34, OPTIONS),
     ("wire", "Parameters", 32, FORMAT),
     ("wire", "Request", 32, FORMAT),
-    ("measure", "Summary", 36, FORMAT),
+    ("measure", "Summary", 37, FORMAT),
     ("linerate", "Row", 28, FORMAT),
     ("engine", "Load", 27, STATE),
     ("personality", "ClientOptions", 24, OPTIONS),

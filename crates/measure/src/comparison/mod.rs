@@ -31,6 +31,6 @@ pub use interval::{MOST_VALUES, median, median_interval, rank};
 pub use order::{Side, draw_order};
 pub use printed::PrintedBy;
 pub use stored::StoredRuns;
-pub(crate) use student::two_sided;
+pub(crate) use student::{regularised_beta, two_sided};
 
 pub use crate::trust::Trust;

@@ -23,7 +23,7 @@ pub(crate) fn two_sided(confidence: f64, degrees: f64) -> Option<f64> {
 
 /// The regularised incomplete beta function, by its continued fraction (Press et al., Numerical Recipes, 3rd edition,
 /// section 6.4).
-fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }

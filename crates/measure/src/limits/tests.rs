@@ -400,7 +400,7 @@ fn what_became_of_requests_tells_the_place() {
 }
 
 /// A stream up of so many intervals of a second, of which nothing is known but its bytes.
-fn transfer(transport: Transport, seconds: u32) -> Draft {
+pub(super) fn transfer(transport: Transport, seconds: u32) -> Draft {
     let mut workload = Workload::stream(Direction::Up, transport);
     let time_ns = u64::from(seconds) * SECOND_NS;
     workload.end = End::Time { duration_ns: time_ns };
@@ -417,7 +417,7 @@ fn transfer(transport: Transport, seconds: u32) -> Draft {
     draft
 }
 
-fn finished(draft: Draft) -> Run {
+pub(super) fn finished(draft: Draft) -> Run {
     draft.into_run(Outcome::Complete, 0, None)
 }
 

@@ -64,6 +64,11 @@ impl Client {
                     "{word} makes several runs, and a pair has one of each: use --pairs"
                 ));
             }
+            if words.iter().any(|word| word == "--explain") {
+                return Err(
+                    "--explain makes up to three runs, and a pair has one of each command: leave it out".to_owned(),
+                );
+            }
             if !words.iter().any(|word| word == "--json") {
                 words.push("--json".to_owned());
             }
@@ -217,4 +222,22 @@ fn read_document(text: &str) -> Result<(Option<String>, Figures, Option<String>)
         return Err("its summary has no figure that is compared".to_owned());
     }
     Ok((Some(run.run_id), figures, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_of_a_pair_makes_one_run() {
+        for (command, way_out) in [
+            ("stream a --repeat 2", "use --pairs"),
+            ("linerate rr a --precision=2%", "use --pairs"),
+            ("stream a --explain", "--explain makes up to three runs"),
+        ] {
+            let refused = Client::of(command).err().unwrap();
+            assert!(refused.contains(way_out), "{command}: {refused}");
+        }
+        assert!(Client::of("stream a --tls").is_ok());
+    }
 }

@@ -1,8 +1,8 @@
 //! What limited a run, in words.
 
 use linerate_measure::limits::Limit;
-use linerate_measure::units::render_bytes;
-use linerate_measure::{Direction, Run};
+use linerate_measure::units::{render_bytes, render_duration_ns, render_rate};
+use linerate_measure::{Direction, End, Plan, Rate, Run};
 
 /// A smaller share of the time is not told.
 const LEAST_SHARE: f64 = 0.5;
@@ -31,7 +31,23 @@ pub(super) fn limit_lines(run: &Run) -> Vec<(String, String)> {
         lines.extend(waiting.map(|text| ("  waiting".to_owned(), text)));
         lines.extend(limit.advice.clone().map(|text| ("  way out".to_owned(), text)));
     }
+    let explained = run.summary.explanation.as_ref();
+    lines.extend(explained.map(|told| ("explained".to_owned(), told.sentence.clone())));
     lines
+}
+
+/// What a run is for that explains another's losses.
+pub(crate) fn render_inquiry(plan: &Plan) -> String {
+    let workload = &plan.workload;
+    let rate = match workload.rate {
+        Some(Rate::AllFlows { bps } | Rate::EachFlow { bps }) => render_rate(bps as f64),
+        None => "any rate".to_owned(),
+    };
+    let time = match workload.end {
+        End::Time { duration_ns } => format!(" for {}", render_duration_ns(duration_ns)),
+        End::Bytes { .. } | End::Count { .. } => String::new(),
+    };
+    format!("linerate: losses limited the run: a run paced at {rate}{time} explains them\n")
 }
 
 /// What stood where, as far as it is known.
@@ -52,9 +68,9 @@ fn render_waiting(limit: &Limit) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_measure::limits::{Cause, LimitEvidence, Place};
+    use linerate_measure::limits::{Cause, Inquiry, LimitEvidence, Place};
     use linerate_measure::run::Draft;
-    use linerate_measure::{Outcome, Plan, Transport, Workload};
+    use linerate_measure::{Outcome, Transport, Workload};
 
     use super::*;
 
@@ -84,6 +100,26 @@ mod tests {
         let of_flow = Limit { flow: Some(3), ..path.clone() };
         assert_eq!(lines(vec![path, of_flow]), ["limited by: the path's rate, 94 % of the time"]);
         assert!(lines(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn an_explanation_stands_below_the_limits() {
+        let plan = Plan::new("host", 1, Workload::stream(Direction::Up, Transport::Tcp));
+        let mut run = Draft::new("1".to_owned(), plan.clone()).into_run(Outcome::Failed, 1, None);
+        run.summary.limits = vec![limit(Place::Path, Cause::PathRate, Direction::Up)];
+        let told = Inquiry::of(&run).explanation();
+        let sentence = told.sentence.clone();
+        run.summary.explanation = Some(Box::new(told));
+        assert_eq!(limit_lines(&run).last(), Some(&("explained".to_owned(), sentence)));
+        let workload = Workload {
+            rate: Some(Rate::AllFlows { bps: 5_000_000 }),
+            end: End::Time { duration_ns: 2_000_000_000 },
+            ..plan.workload.clone()
+        };
+        assert_eq!(
+            render_inquiry(&Plan { workload, ..plan }),
+            "linerate: losses limited the run: a run paced at 5.00 Mbit/s for 2.00 s explains them\n"
+        );
     }
 
     #[test]
