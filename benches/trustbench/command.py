@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 from trustbench.comparisons import comparisons
+from trustbench.fairness import fairness
 from trustbench.faults import faults
 from trustbench.freezes import freezes
 from trustbench.limits import FIXTURES, is_asked, limits
@@ -21,7 +22,8 @@ most 1 % may be flagged. Freezes: the server stops for 200 ms, and in 95 % of th
 rate are within 5 % of what follows from the length of the stop. Limits: transfers over TCP with drawn parameters, with the right cause in 95 % and the right
 place in 99 % of the runs; of datagrams, over QUIC and of requests 92 %. Comparisons: equal paths, of which at most 8 %
 may differ, and paths of 100 and 97 Mbit/s, of which 95 % must. Repeats: intervals over 8 runs, drawn from a pool of runs
-over a lossy path, of which 92 to 97 % hold the mean of the pool. Client, router and server are network namespaces. Needs
+over a lossy path, of which 92 to 97 % hold the mean of the pool. Fairness: two flows that a router gives 75 and 25 Mbit/s,
+whose index is within 0.02 of 0.8 in 95 % of the runs. Client, router and server are network namespaces. Needs
 root, ip, tc, nft, taskset and control groups. The machine should do nothing else: what it does is a fault that nobody
 injected.
 
@@ -38,6 +40,7 @@ def parse():
                               ("--limits", 50, "runs of each known limit"),
                               ("--equal", 100, "comparisons of equal paths"),
                               ("--apart", 40, "comparisons of paths that differ by 3 %%"),
+                              ("--shares", 20, "runs of each transport whose two flows get 75 and 25 Mbit/s"),
                               ("--pool", 104, "runs over a lossy path, in series of 8, of which intervals are drawn")):
         parser.add_argument(flag, type=int, default=count, metavar="N", help=f"{what} [default: %(default)s]")
     parser.add_argument("--fixture", default="", metavar="WORDS",
@@ -72,6 +75,7 @@ def main():
         parts = (lambda: faults(pool, args.faults, args.clean, args.busy),
                  lambda: freezes(pool, args.freezes, args.busy),
                  lambda: limits(pool, args.limits, args.fixture, args.busy),
+                 lambda: fairness(pool, args.shares),
                  lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed),
                  lambda: repeats(pool, args.pool, args.pool_time, args.seed))
         for part in parts:

@@ -152,15 +152,22 @@ fn retransmits(before: Option<&FlowSample>, now: &FlowSample) -> Option<u64> {
     total.checked_sub(earlier).map(u64::from)
 }
 
+/// When a sample was taken: what a store keeps of it, and its exact length, from which rates follow.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    span: Span,
+    seconds: f64,
+}
+
 /// The samples of an end that have a time, in order.
 struct End<'a> {
-    samples: Vec<(Span, &'a Sample)>,
+    samples: Vec<(Interval, &'a Sample)>,
 }
 
 impl<'a> End<'a> {
     /// The end of this role, its clock moved by `shift_ns`.
     fn of(run: &'a Run, role: Role, shift_ns: i64) -> Self {
-        let mut samples: Vec<(Span, &Sample)> = Vec::new();
+        let mut samples: Vec<(Interval, &Sample)> = Vec::new();
         // One reading of the clock for all intervals, so that each begins where the one before ended.
         let mut base = None;
         for sample in run.samples.iter().filter(|sample| sample.role == role) {
@@ -169,9 +176,15 @@ impl<'a> End<'a> {
             let begin =
                 *base.get_or_insert(sample.utc_ns.saturating_sub(to_ns).saturating_add(shift_ns));
             let ms = |ns: i64| begin.saturating_add(ns).div_euclid(1_000_000);
-            let Some(span) = Span::new(ms(from_ns), ms(to_ns) - 1) else { continue };
-            if samples.last().is_none_or(|(last, _)| last.end_ms < span.begin_ms) {
-                samples.push((span, sample));
+            if to_ns <= from_ns {
+                continue;
+            }
+            let begin_ms = ms(from_ns);
+            // An interval that is shorter than a millisecond takes the one that it lies in.
+            let Some(span) = Span::new(begin_ms, begin_ms.max(ms(to_ns) - 1)) else { continue };
+            let seconds = (to_ns - from_ns) as f64 / 1e9;
+            if samples.last().is_none_or(|(last, _)| last.span.end_ms < span.begin_ms) {
+                samples.push((Interval { span, seconds }, sample));
             }
         }
         Self { samples }
@@ -182,7 +195,7 @@ impl<'a> End<'a> {
         let mut measured = self.samples.iter().filter(|(_, sample)| !sample.warm_up);
         let (first, _) = measured.next()?;
         let (last, _) = measured.next_back().unwrap_or(self.samples.last()?);
-        Span::new(first.begin_ms, last.end_ms)
+        Span::new(first.span.begin_ms, last.span.end_ms)
     }
 
     /// The numbers of its flows, where the samples list all of them.
@@ -251,7 +264,7 @@ fn period_of(measured: &[Option<Span>]) -> Option<Span> {
 }
 
 fn add_end(made: &mut RunSeries, end: &End<'_>, source: &str, labels: &[(String, String)]) {
-    let spans: Vec<Span> = end.samples.iter().map(|(span, _)| *span).collect();
+    let intervals: Vec<Interval> = end.samples.iter().map(|(interval, _)| *interval).collect();
     let mut by_flow = Vec::new();
     for flow in end.flows() {
         let states = end.samples.iter();
@@ -260,7 +273,7 @@ fn add_end(made: &mut RunSeries, end: &End<'_>, source: &str, labels: &[(String,
         let mut labels = labels.to_vec();
         add_label(&mut labels, "stream", &flow.to_string());
         for metric in &OF_A_FLOW {
-            if add_series(made, metric, source, (&spans, &states), &labels) {
+            if add_series(made, metric, source, (&intervals, &states), &labels) {
                 by_flow.push(metric.name);
             }
         }
@@ -268,7 +281,7 @@ fn add_end(made: &mut RunSeries, end: &End<'_>, source: &str, labels: &[(String,
     let states: Vec<Option<&Sample>> =
         end.samples.iter().map(|(_, sample)| Some(*sample)).collect();
     for metric in OF_AN_END.iter().filter(|metric| !by_flow.contains(&metric.name)) {
-        add_series(made, metric, source, (&spans, &states), labels);
+        add_series(made, metric, source, (&intervals, &states), labels);
     }
 }
 
@@ -277,17 +290,16 @@ fn add_series<T>(
     made: &mut RunSeries,
     metric: &Metric<T>,
     source: &str,
-    (spans, states): (&[Span], &[Option<&T>]),
+    (intervals, states): (&[Interval], &[Option<&T>]),
     labels: &[(String, String)],
 ) -> bool {
     let mut times = Vec::new();
     let mut values = Vec::new();
     let mut before = None;
-    for (span, state) in spans.iter().zip(states) {
-        let seconds = span.length_ms() as f64 / 1e3;
-        let value = state.and_then(|now| (metric.value)(before, now, seconds));
+    for (interval, state) in intervals.iter().zip(states) {
+        let value = state.and_then(|now| (metric.value)(before, now, interval.seconds));
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            times.push(*span);
+            times.push(interval.span);
             values.push(value);
         }
         before = state.or(before);

@@ -74,8 +74,6 @@ pub(super) struct NativeAcceptor {
     pub(super) clients: Pending<Incoming>,
     pub(super) turns: Turns,
     pub(super) tests: HashMap<[u8; 16], usize>,
-    /// The holders of leases, by token.
-    pub(super) leases: HashMap<[u8; 16], usize>,
     pub(super) admission: Admission,
     pub(super) lifetime: Lifetime,
     pub(super) sink: Sink,
@@ -123,7 +121,6 @@ impl NativeAcceptor {
             clients: Pending::new(FIRST_CLIENT),
             turns: Turns::default(),
             tests: HashMap::new(),
-            leases: HashMap::new(),
             admission: Admission::new(limits),
             lifetime: Lifetime::new(&options),
             sink,

@@ -110,6 +110,8 @@ struct Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     holder: usize,
+    /// What the tests know it by that belong to it.
+    token: [u8; 16],
     exclusive: bool,
 }
 
@@ -184,9 +186,14 @@ impl Admission {
     }
 
     /// Keeps the place of a client whose test was admitted, until [`Self::release`].
-    pub(super) fn hold(&mut self, holder: usize) {
+    pub(super) fn hold(&mut self, holder: usize, token: [u8; 16]) {
         let exclusive = self.is_alone(holder);
-        self.held.push(Held { holder, exclusive });
+        self.held.push(Held { holder, token, exclusive });
+    }
+
+    /// The client whose lease has this token.
+    pub(super) fn holder(&self, token: &[u8; 16]) -> Option<usize> {
+        self.held.iter().find(|held| held.token == *token).map(|held| held.holder)
     }
 
     /// Keeps a client's place no longer than tests run that take it.

@@ -116,7 +116,7 @@ impl NativeAcceptor {
             LeaseWish::None => LeasePart::None,
             LeaseWish::Begin => LeasePart::Wants,
             LeaseWish::Join(token) => {
-                let holder = self.leases.get(&token).copied();
+                let holder = self.admission.holder(&token);
                 let holder = holder.filter(|holder| address_of(*holder) == address_of(number));
                 LeasePart::Within(holder.ok_or(NO_LEASE)?)
             }
@@ -144,8 +144,7 @@ impl NativeAcceptor {
         {
             machine.grant_lease(token);
             control.lease = LeasePart::Holds(token);
-            self.leases.insert(token, number);
-            self.admission.hold(number);
+            self.admission.hold(number, token);
         }
     }
 
@@ -153,9 +152,8 @@ impl NativeAcceptor {
     /// they end; no more of them begin.
     pub(super) fn release_lease(&mut self, number: usize) {
         if let Some(Incoming::Control(control)) = self.clients.kept_mut(number)
-            && let LeasePart::Holds(token) = std::mem::take(&mut control.lease)
+            && let LeasePart::Holds(_) = std::mem::take(&mut control.lease)
         {
-            self.leases.remove(&token);
             self.admission.release(number);
         }
     }

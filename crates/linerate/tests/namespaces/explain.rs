@@ -6,8 +6,9 @@ use crate::emulator::Emulator;
 use crate::ends::Server;
 use crate::skipped::skip;
 
-/// On a busy machine a round trip may wait for threads longer than for the path, or a sender may miss its rate.
-const ATTEMPTS: usize = 3;
+/// On a busy machine a round trip may wait for threads longer than for the path, or a sender may miss its rate: then
+/// losses are not the limit, or too few to tell.
+const ATTEMPTS: usize = 6;
 
 /// A path without losses, of 6 ms there and back.
 const PATH: &str = "
@@ -15,13 +16,13 @@ const PATH: &str = "
     delay = '3ms'
 ";
 
-/// A queue of two packets in front of a slow link.
+/// A queue of two packets in front of a slow link: a round trip takes little longer when it is full.
 const SHORT_QUEUE: &str = "
     [to_left]
-    delay = '3ms'
+    delay = '5ms'
     [to_right]
-    delay = '3ms'
-    rate = '10Mbit/s'
+    delay = '5ms'
+    rate = '20Mbit/s'
     queue = '2 packets'
 ";
 
@@ -41,33 +42,28 @@ fn explain(link: &str, rules: Option<&str>) -> Result<Value, String> {
     let emulator = Emulator::start(link)?;
     rules.into_iter().for_each(|rules| emulator.network.filter(rules));
     let server = Server::start(&emulator.network);
-    let flags = ["stream", "--explain", "--time", "2s", "--congestion", "cubic"];
+    let flags = ["stream", "--explain", "--time", "4s", "--congestion", "cubic"];
     let run = server.measure(&flags);
     let explanation = run.json()["summary"]["explanation"].clone();
     assert!(explanation["sentence"].is_string(), "{}", run.json()["status"]);
     Ok(explanation)
 }
 
-/// Explains until one of these verdicts was found. A machine that is too busy for the losses to be the limit, or for
-/// enough of them, tells nothing; the contrary is never told each time.
-fn expect_verdict(link: &str, rules: Option<&str>, expected: &[&str], contrary: &[&str]) {
+/// Explains until one of these verdicts is found.
+fn expect_verdict(link: &str, rules: Option<&str>, expected: &[&str]) {
     let mut found = Vec::new();
     while found.len() < ATTEMPTS {
         let explanation = match explain(link, rules) {
             Ok(explanation) => explanation,
             Err(why) => return skip(&why),
         };
-        let verdict = explanation["verdict"].as_str().unwrap();
-        if expected.contains(&verdict) {
+        if expected.contains(&explanation["verdict"].as_str().unwrap()) {
             assert_is_told_from_three_runs(&explanation);
             return;
         }
         found.push(explanation);
     }
-    let is_contrary =
-        |one: &Value| one["verdict"].as_str().is_some_and(|told| contrary.contains(&told));
-    assert!(!found.iter().all(is_contrary), "none is one of {expected:?}: {found:#?}");
-    eprintln!("the machine was too busy for {expected:?}: {found:?}");
+    panic!("none is one of {expected:?}: {found:#?}");
 }
 
 /// The explained run, one at half of its rate, and one just below it.
@@ -88,10 +84,10 @@ fn assert_is_told_from_three_runs(explanation: &Value) {
 
 #[test]
 fn random_loss_is_told_from_a_short_queue() {
-    expect_verdict(PATH, Some(RANDOM_LOSS), &["random_loss"], &DEPENDS_ON_RATE);
+    expect_verdict(PATH, Some(RANDOM_LOSS), &["random_loss"]);
 }
 
 #[test]
 fn a_short_queue_is_told_from_random_loss() {
-    expect_verdict(SHORT_QUEUE, None, &DEPENDS_ON_RATE, &["random_loss"]);
+    expect_verdict(SHORT_QUEUE, None, &DEPENDS_ON_RATE);
 }

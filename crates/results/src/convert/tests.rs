@@ -56,6 +56,22 @@ fn rates_are_per_second_and_begin_where_the_interval_before_ends() {
 }
 
 #[test]
+fn a_run_that_is_shorter_than_a_millisecond_has_its_rates() {
+    for (from_ns, length_ns) in
+        [(0, 400_000), (800_000, 400_000), (999_999, 1), (300_000, 1_500_000)]
+    {
+        let mut sample = sample(Role::Server, 0, length_ns);
+        (sample.from_ns, sample.to_ns) = (from_ns, from_ns + length_ns);
+        (sample.utc_ns, sample.warm_up) = (BEGAN_NS + (from_ns + length_ns) as i64, false);
+        let made = series_of(&run_of(vec![sample]), &[]);
+        let [received] = find(&made, "rx-Gbps")[..] else { panic!("{made:?}") };
+        assert!((received.values[0] - 8.0).abs() < 1e-9, "{received:?}");
+        assert!(made.period.is_some());
+        assert_eq!(made.primary_metric, "linerate::rx-Gbps");
+    }
+}
+
+#[test]
 fn times_by_another_clock_are_moved_at_both_ends() {
     let run = run_of(vec![sample(Role::Client, 1, 1), sample(Role::Server, 1, 1)]);
     let (own, moved) = (series_of(&run, &[]), series_by_clock(&run, &[], 5_000_000_000));

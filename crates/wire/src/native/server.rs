@@ -55,11 +55,7 @@ pub struct Server {
     /// When the last whole message came. Single bytes don't keep a lease.
     silence: Silence,
     ready_ns: u64,
-    /// When something of what leads up to the result, or the result, was last taken to be
-    /// written.
-    delivering_ns: u64,
-    /// Whether the last of the result was.
-    handed_over: bool,
+    delivery: Delivery,
     place: Option<u32>,
     /// The token of the lease that this connection holds.
     lease: Option<[u8; TOKEN_BYTES]>,
@@ -73,6 +69,15 @@ struct Greeted {
     version: u16,
     /// Whether it has made its request.
     asked: bool,
+}
+
+/// How far the result has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivery {
+    /// When something of what leads up to the result, or the result, was last taken to be written.
+    moved_ns: u64,
+    /// Whether the last of the result was.
+    is_over: bool,
 }
 
 impl Server {
@@ -89,8 +94,7 @@ impl Server {
             connected_ns: now.monotonic_ns,
             silence: Silence::new(now.monotonic_ns),
             ready_ns: 0,
-            delivering_ns: 0,
-            handed_over: false,
+            delivery: Delivery::default(),
             place: None,
             lease: None,
             dropped_samples: 0,
@@ -192,7 +196,7 @@ impl Server {
     pub fn result(&mut self, document: String) {
         if self.is_loaded() {
             self.stage = Stage::Delivering;
-            self.delivering_ns = self.now.monotonic_ns;
+            self.delivery.moved_ns = self.now.monotonic_ns;
             self.say(ServerMessage::Result(Report { report: document }));
         }
     }
@@ -230,10 +234,10 @@ impl Server {
                 self.events.push_back(ServerEvent::Finish);
             }
             (Stage::Delivering, ClientMessage::Request(request))
-                if self.greeted.version >= SEVERAL_TESTS_VERSION && self.handed_over =>
+                if self.greeted.version >= SEVERAL_TESTS_VERSION && self.delivery.is_over =>
             {
                 self.stage = Stage::Asking;
-                (self.handed_over, self.place) = (false, None);
+                (self.delivery.is_over, self.place) = (false, None);
                 self.events.push_back(ServerEvent::of(request));
             }
             // The result crossed what the client said last.
@@ -291,7 +295,7 @@ impl Server {
         let silent = (lease_ns, Fault::Silent { after_ns, stage });
         let (since_ns, after_ns) = match stage {
             Stage::Ready => (self.ready_ns, START_NS),
-            Stage::Delivering => (self.delivering_ns, DELIVERY_NS),
+            Stage::Delivering => (self.delivery.moved_ns, DELIVERY_NS),
             _ => return silent,
         };
         let stalled_ns = since_ns.saturating_add(after_ns);
@@ -360,7 +364,7 @@ impl Machine for Server {
     fn handle_end(&mut self, now: Now) {
         self.now = now;
         match self.stage {
-            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
+            Stage::Delivering if self.delivery.is_over => self.stage = Stage::Over,
             stage => self.fail(Fault::Closed { stage }),
         }
     }
@@ -372,7 +376,7 @@ impl Machine for Server {
             return;
         }
         match self.stage {
-            Stage::Delivering if self.handed_over => self.stage = Stage::Over,
+            Stage::Delivering if self.delivery.is_over => self.stage = Stage::Over,
             _ => self.fail_aloud(fault),
         }
     }
@@ -386,11 +390,11 @@ impl Machine for Server {
 
     fn poll_transmit(&mut self, into: &mut Vec<u8>) -> bool {
         let has_frame = self.outbox.transmit_first(into);
-        if self.stage == Stage::Delivering && !self.handed_over {
+        if self.stage == Stage::Delivering && !self.delivery.is_over {
             if has_frame {
-                self.delivering_ns = self.now.monotonic_ns;
+                self.delivery.moved_ns = self.now.monotonic_ns;
             }
-            self.handed_over = self.outbox.unsent_bytes() == 0;
+            self.delivery.is_over = self.outbox.unsent_bytes() == 0;
         }
         has_frame
     }

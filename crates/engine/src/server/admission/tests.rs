@@ -309,7 +309,7 @@ fn threads_poll_without_sleeping_where_the_server_allows_it_and_never_on_all_pro
 fn with_lease(max_tests: u32, exclusive: bool) -> Admission {
     let mut admission = admission(max_tests);
     assert_eq!(admission.handle_request(1, &workload(), exclusive), Verdict::Admitted);
-    admission.hold(1);
+    admission.hold(1, [1; 16]);
     admission
 }
 
@@ -392,7 +392,7 @@ fn limits_hold_within_a_lease() {
         Admission::new(Limits { max_rate_bps: Some(10_000), ..admission(1).limits });
     let paced = |bps| Workload { rate: Some(Rate::AllFlows { bps }), ..workload() };
     assert_eq!(admission.handle_request(1, &paced(6_000), false), Verdict::Admitted);
-    admission.hold(1);
+    admission.hold(1, [1; 16]);
     let refused = admission.handle_request_within(1, 2, &workload());
     assert!(
         matches!(refused, Verdict::Refused(RefusalCause::Limit, why) if why.contains("--rate"))
