@@ -185,15 +185,16 @@ def limits(pool, runs, only="", is_busy=False):
             print(f"  {fixture.name}: {json.dumps(limit)}", flush=True)
         return is_cause, is_place, bool(limit.get("sure")) and not is_cause
 
+    asked = [fixture for fixture in FIXTURES if is_asked(fixture, only, is_busy)]
+    judged = pool.map(found, [fixture for fixture in asked for _ in range(runs)])
     rates, sums = [], defaultdict(lambda: [0, 0, 0, 0])
-    for fixture in FIXTURES:
-        if not is_asked(fixture, only, is_busy):
-            continue
-        counts = [sum(column) for column in zip(*pool.map(found, [fixture] * runs))] or [0, 0, 0]
+    for number, fixture in enumerate(asked):
+        of_it = judged[number * runs:(number + 1) * runs]
+        counts = [sum(column) for column in zip(*of_it)] or [0, 0, 0]
         rates.append(Rate(f"limit, {fixture.name}", counts[0], runs))
         kind = sums[fixture.name.split(",")[0]]
-        for number, count in enumerate([runs, *counts]):
-            kind[number] += count
+        for column, count in enumerate([runs, *counts]):
+            kind[column] += count
     for kind, (count, causes, places, wrong) in sums.items():
         causes_bar, places_bar = BARS[kind]
         rates.append(Rate(f"limits of {kind}, cause", causes, count, causes_bar))

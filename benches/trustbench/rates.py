@@ -29,7 +29,7 @@ class Rate:
         line = f"{self.what:44} {self.good:5} of {self.count:5}  {share:7.1%}"
         if self.bar is None:
             return line
-        bar = f"at most {self.bar + slack:.0%}" if self.is_most else f"at least {self.bar - slack:.0%}"
+        bar = f"at most {min(self.bar + slack, 1):.0%}" if self.is_most else f"at least {self.bar - slack:.0%}"
         if self.most is not None:
-            bar += f", at most {self.most + slack:.0%}"
+            bar += f", at most {min(self.most + slack, 1):.0%}"
         return f"{line}  {bar}{'' if self.keeps(slack) else '  MISSED'}"

@@ -110,7 +110,9 @@ fn requests_are_judged_by_their_latency() {
         let hunt = hunt_of(&document);
         if ended.exit_code == Some(0) {
             assert_eq!(hunt["outcome"]["is"], kept, "{words}: {hunt}");
-            let slow = hunt["trials"][0]["items"]["slow"][0].as_u64().unwrap();
+            // A trial before it that a busy machine spoiled tells nothing.
+            let last = hunt["trials"].as_array().unwrap().last().unwrap();
+            let slow = last["items"]["slow"][0].as_u64().unwrap();
             assert_eq!(slow == 0, kept == "keeps", "{words}: {hunt}");
         }
     }
