@@ -1,7 +1,7 @@
 //! What to change, with a number.
 
 use super::Cause;
-use super::rules::Facts;
+use super::rules::{Facts, TREND};
 use crate::trust::OWN_PROCESSORS;
 use crate::units::{render_bytes, render_rate};
 
@@ -34,11 +34,18 @@ pub(super) fn advice(
             Some(format!("{} stand in a queue", render_bytes(queued)))
         }
         Cause::StartUp => {
-            let more = (facts.trend? - 1.0) * 100.0;
-            Some(format!(
-                "the rate still grew by {more:.0} % from the second to the last quarter: test for \
-                 several times as long, or leave out a warm-up"
-            ))
+            let way_out = "test for several times as long, or leave out a warm-up";
+            match facts.trend.filter(|trend| *trend > TREND) {
+                Some(trend) => {
+                    let more = (trend - 1.0) * 100.0;
+                    Some(format!(
+                        "the rate still grew by {more:.0} % from the second to the last quarter: {way_out}"
+                    ))
+                }
+                None => {
+                    Some(format!("the test took {:.0} round trips: {way_out}", facts.round_trips?))
+                }
+            }
         }
         Cause::LocalCpu => processor(evidence.demand_sender?, facts.sender_wait_ratio),
         Cause::RemoteCpu => processor(evidence.demand_receiver?, facts.receiver_wait_ratio),

@@ -110,6 +110,8 @@ impl<'a> Ends<'a> {
         let rtts = measured().filter_map(|seen| Some(seen.flow.tcp?.rtt_us)).collect();
         facts.evidence.rtt_us = median(rtts).or(Some(last.rtt_us));
         facts.evidence.min_rtt_us = last.min_rtt_us;
+        let rtt_us = facts.evidence.rtt_us.filter(|us| *us > 0);
+        facts.round_trips = rtt_us.map(|us| time_ns as f64 / (f64::from(us) * 1000.0));
         facts.evidence.notsent_bytes = own.queues.and_then(|queues| queues.notsent_bytes);
         if let Some(theirs) = self.receiver.and_then(|report| Self::report_of(report, flow)) {
             facts.evidence.receive_queue_bytes =

@@ -245,6 +245,16 @@ fn a_path_that_is_shorter_than_a_thread_is_busy_is_no_limit() {
 }
 
 #[test]
+fn a_window_has_not_grown_to_the_paths_within_a_few_round_trips() {
+    let within = |round_trips| {
+        let facts = between(&PLAIN, &[0.5; 9]);
+        tcp(&Facts { round_trips: Some(round_trips), trend: Some(0.9), ..facts })
+    };
+    assert_eq!(within(7.5), (Place::Path, Cause::StartUp));
+    assert_eq!(within(20.0), (Place::Path, Cause::Path));
+}
+
+#[test]
 fn a_full_queue_of_the_own_device_is_no_path() {
     let facts =
         |ratio| Facts { local_queue_ratio: Some(ratio), ..between(&FIXTURES[3], &[0.5; 9]) };
