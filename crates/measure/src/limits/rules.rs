@@ -99,6 +99,16 @@ impl Facts {
         })
     }
 
+    /// Whether the busiest thread of an end waited for a processor for most of the time that it wanted one.
+    fn mostly_waits(&self, end: Place) -> bool {
+        let ratio = match end {
+            Place::Sender => self.sender_wait_ratio,
+            Place::Receiver => self.receiver_wait_ratio,
+            _ => None,
+        };
+        ratio.is_some_and(|ratio| ratio > MOSTLY)
+    }
+
     /// Whether round trips are so much longer than the least that data stand in a queue of the path.
     fn has_queue(&self) -> bool {
         let both = self.evidence.rtt_us.zip(self.evidence.min_rtt_us);
@@ -144,7 +154,9 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     if facts.trend.is_some_and(|trend| trend > TREND) && !lost {
         return (Place::Path, Cause::StartUp);
     }
-    match facts.processor(DEMAND).filter(|_| !lost && !facts.has_queue()) {
+    // A receiver without a processor loses segments itself, when its buffer is full.
+    let is_own = |place| !facts.has_queue() && (!lost || facts.mostly_waits(place));
+    match facts.processor(DEMAND).filter(|(place, _)| is_own(*place)) {
         Some(processor) => processor,
         None => path(facts, lost),
     }

@@ -245,6 +245,24 @@ fn a_path_that_is_shorter_than_a_thread_is_busy_is_no_limit() {
 }
 
 #[test]
+fn what_a_receiver_without_a_processor_loses_is_no_loss_of_the_path() {
+    let with = |receiver_wait_ratio| {
+        let facts = between(&PLAIN, &[0.5; 9]);
+        let evidence = LimitEvidence {
+            lost_ratio: Some(0.008),
+            demand_receiver: Some(0.8),
+            rtt_us: Some(66),
+            min_rtt_us: Some(1),
+            ..facts.evidence
+        };
+        tcp(&Facts { evidence, receiver_wait_ratio, ..facts })
+    };
+    assert_eq!(with(Some(0.8)), (Place::Receiver, Cause::RemoteCpu));
+    assert_eq!(with(Some(0.1)), (Place::Path, Cause::Loss));
+    assert_eq!(with(None), (Place::Path, Cause::Loss));
+}
+
+#[test]
 fn a_window_has_not_grown_to_the_paths_within_a_few_round_trips() {
     let within = |round_trips| {
         let facts = between(&PLAIN, &[0.5; 9]);
