@@ -20,8 +20,8 @@ const BUSY: f64 = 0.9;
 const BARELY_BUSY: f64 = 0.85;
 /// The last quarter against the second.
 pub(super) const TREND: f64 = 1.25;
-/// A window that nothing holds up has not grown to the path's yet in fewer round trips than this. Of tests of 8 to 12
-/// round trips a third sent no more in their last quarter than in the second, which fills buffers.
+/// A window that nothing holds up has not grown to the path's yet in fewer round trips than this. Of 50 tests of 7 to 12
+/// round trips, the 18 of fewer than 8 sent less than 25 % more in their last quarter than in the second.
 const START_UP_ROUND_TRIPS: f64 = 20.0;
 /// Segments sent again, packets that the own device's queue dropped or held back, or QUIC packets lost.
 const LOST: f64 = 0.0005;
@@ -99,16 +99,6 @@ impl Facts {
         })
     }
 
-    /// Whether the busiest thread of an end waited for a processor for most of the time that it wanted one.
-    fn mostly_waits(&self, end: Place) -> bool {
-        let ratio = match end {
-            Place::Sender => self.sender_wait_ratio,
-            Place::Receiver => self.receiver_wait_ratio,
-            _ => None,
-        };
-        ratio.is_some_and(|ratio| ratio > MOSTLY)
-    }
-
     /// Whether round trips are so much longer than the least that data stand in a queue of the path.
     fn has_queue(&self) -> bool {
         let both = self.evidence.rtt_us.zip(self.evidence.min_rtt_us);
@@ -154,9 +144,11 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     if facts.trend.is_some_and(|trend| trend > TREND) && !lost {
         return (Place::Path, Cause::StartUp);
     }
-    // A receiver without a processor loses segments itself, when its buffer is full.
-    let is_own = |place| !facts.has_queue() && (!lost || facts.mostly_waits(place));
-    match facts.processor(DEMAND).filter(|(place, _)| is_own(*place)) {
+    // A receiver that mostly waits for its processor loses segments itself, when its buffer is full.
+    let mostly_waits = facts.receiver_wait_ratio.is_some_and(|ratio| ratio > MOSTLY);
+    let may_lose = |place| place == Place::Receiver && mostly_waits;
+    match facts.processor(DEMAND).filter(|(end, _)| !facts.has_queue() && (!lost || may_lose(*end)))
+    {
         Some(processor) => processor,
         None => path(facts, lost),
     }

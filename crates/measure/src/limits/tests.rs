@@ -246,20 +246,23 @@ fn a_path_that_is_shorter_than_a_thread_is_busy_is_no_limit() {
 
 #[test]
 fn what_a_receiver_without_a_processor_loses_is_no_loss_of_the_path() {
-    let with = |receiver_wait_ratio| {
+    let of = |(demand_sender, demand_receiver), receiver_wait_ratio| {
         let facts = between(&PLAIN, &[0.5; 9]);
         let evidence = LimitEvidence {
             lost_ratio: Some(0.008),
-            demand_receiver: Some(0.8),
+            demand_sender: Some(demand_sender),
+            demand_receiver: Some(demand_receiver),
             rtt_us: Some(66),
             min_rtt_us: Some(1),
             ..facts.evidence
         };
-        tcp(&Facts { evidence, receiver_wait_ratio, ..facts })
+        tcp(&Facts { evidence, receiver_wait_ratio, sender_wait_ratio: Some(0.8), ..facts })
     };
-    assert_eq!(with(Some(0.8)), (Place::Receiver, Cause::RemoteCpu));
-    assert_eq!(with(Some(0.1)), (Place::Path, Cause::Loss));
-    assert_eq!(with(None), (Place::Path, Cause::Loss));
+    assert_eq!(of((0.2, 0.8), Some(0.8)), (Place::Receiver, Cause::RemoteCpu));
+    assert_eq!(of((0.2, 0.8), Some(0.1)), (Place::Path, Cause::Loss));
+    assert_eq!(of((0.2, 0.8), None), (Place::Path, Cause::Loss));
+    // A sender that waits for its processor loses nothing by it.
+    assert_eq!(of((0.9, 0.8), Some(0.8)), (Place::Path, Cause::Loss));
 }
 
 #[test]
