@@ -57,7 +57,7 @@ impl Lease {
 
     /// Measures as [`run`](super::run) does. All plans of a lease have the same server.
     pub fn run(&mut self, plan: &Plan, access: &Access, sink: &Sink, cancel: &Cancel) -> Run {
-        self.run_from(plan, access, None, sink, cancel)
+        run_from(plan, access, self.place(), None, sink, cancel)
     }
 
     /// Measures as [`run_when_told`](super::run_when_told) does.
@@ -69,23 +69,15 @@ impl Lease {
         sink: &Sink,
         cancel: &Cancel,
     ) -> Run {
-        self.run_from(plan, access, Some(start), sink, cancel)
+        run_from(plan, access, self.place(), Some(start), sink, cancel)
     }
 
-    fn run_from(
-        &mut self,
-        plan: &Plan,
-        access: &Access,
-        start: Option<&LaterStart>,
-        sink: &Sink,
-        cancel: &Cancel,
-    ) -> Run {
-        let place = Place {
+    fn place(&mut self) -> Place<'_> {
+        Place {
             wish: if self.shared.is_some() { LeaseWish::Begin } else { LeaseWish::None },
             token: self.shared.as_ref(),
             kept: Some(&mut self.kept),
-        };
-        run_from(plan, access, place, start, sink, cancel)
+        }
     }
 
     /// Says that this end is still there, where that is due. A server that hears nothing for four seconds after a test
