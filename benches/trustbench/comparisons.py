@@ -5,45 +5,21 @@ import json
 import subprocess
 import threading
 
-from trustbench.network import output_of, run
+from trustbench.network import RatedAddresses, output_of
 from trustbench.rates import Rate
 
 EQUAL, SLOWER = "10.97.1.2", "10.97.1.3"
 RATE_MBPS, SLOWER_BY, DRIFT = 100, 0.97, 0.10
-QUEUE_BYTES = 125_000
 PAIRS, STEPS = 15, 20
 MOST_FALSE, LEAST_FOUND = 0.08, 0.95
 LONGEST_S = 600
 
 
-class TwoPaths:
+class TwoPaths(RatedAddresses):
     """Two addresses of the server, each behind a rate of its own at the router, and as long as this lasts."""
 
     def __init__(self, network):
-        self.device = network.devices["server"]
-        self.router, self.server = network.names["router"], network.names["server"]
-
-    def __enter__(self):
-        run("ip", "-n", self.server, "addr", "add", f"{SLOWER}/24", "dev", "eth0")
-        self.tc("qdisc", "replace", "root", "handle", "1:", "htb")
-        for number, address in ((1, EQUAL), (2, SLOWER)):
-            self.shape("add", number, 1.0)
-            self.tc("qdisc", "add", "parent", f"1:{number}", "bfifo", "limit", str(QUEUE_BYTES))
-            self.tc("filter", "add", "parent", "1:", "protocol", "ip", "prio", "1", "u32", "match", "ip", "dst",
-                    f"{address}/32", "flowid", f"1:{number}")
-        return self
-
-    def __exit__(self, *_):
-        self.tc("qdisc", "del", "root")
-        run("ip", "-n", self.server, "addr", "del", f"{SLOWER}/24", "dev", "eth0")
-
-    def tc(self, kind, verb, *words):
-        run("tc", "-n", self.router, kind, verb, "dev", self.device, *words)
-
-    def shape(self, verb, number, factor):
-        mbps = RATE_MBPS * factor * (SLOWER_BY if number == 2 else 1.0)
-        self.tc("class", verb, "parent", "1:", "classid", f"1:{number}", "htb", "rate", f"{mbps:.3f}mbit", "burst",
-                "32kb", "quantum", "15140")
+        super().__init__(network, "server", "dst", (EQUAL, SLOWER), (RATE_MBPS, RATE_MBPS * SLOWER_BY))
 
     def drift(self, seconds, ended):
         """Raises both rates in steps, until the tenth is reached or the comparison has ended."""

@@ -154,6 +154,43 @@ class Network(Spaces):
         subprocess.run(argv, check=True)
 
 
+class RatedAddresses:
+    """A rate at the router towards the server for packets from, or to, each of two addresses, as long as this lasts. Each
+    has a queue of its own. The second address is added to its host."""
+
+    QUEUE_BYTES = 125_000
+
+    def __init__(self, network, role, match, addresses, mbps):
+        self.router, self.device = network.names["router"], network.devices["server"]
+        self.host, self.match, self.addresses, self.mbps = network.names[role], match, addresses, mbps
+
+    def __enter__(self):
+        with contextlib.ExitStack() as made:
+            run("ip", "-n", self.host, "addr", "add", f"{self.addresses[1]}/24", "dev", "eth0")
+            made.callback(run, "ip", "-n", self.host, "addr", "del", f"{self.addresses[1]}/24", "dev", "eth0")
+            self.tc("qdisc", "replace", "root", "handle", "1:", "htb")
+            made.callback(self.tc, "qdisc", "del", "root")
+            for number, address in enumerate(self.addresses, 1):
+                self.shape("add", number, 1.0)
+                self.tc("qdisc", "add", "parent", f"1:{number}", "bfifo", "limit", str(self.QUEUE_BYTES))
+                self.tc("filter", "add", "parent", "1:", "protocol", "ip", "prio", "1", "u32", "match", "ip", self.match,
+                        f"{address}/32", "flowid", f"1:{number}")
+            self.made = made.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self.made.close()
+
+    def tc(self, kind, verb, *words):
+        run("tc", "-n", self.router, kind, verb, "dev", self.device, *words)
+
+    def shape(self, verb, number, factor):
+        """Gives the address with this number its rate times a factor."""
+        mbps = self.mbps[number - 1] * factor
+        self.tc("class", verb, "parent", "1:", "classid", f"1:{number}", "htb", "rate", f"{mbps:.3f}mbit", "burst",
+                "32kb", "quantum", "15140")
+
+
 class Tests:
     """A server, and tests against it."""
 
