@@ -1,62 +1,54 @@
-//! `stream --explain`: packets that get lost at random, against those that a short queue drops.
+//! `stream --explain`: segments that get lost at random, against those that a policer drops.
 
 use serde_json::Value;
 
 use crate::emulator::Emulator;
 use crate::ends::Server;
+use crate::in_network;
+use crate::network::Network;
 use crate::skipped::skip;
 
-/// On a busy machine a round trip may wait for threads longer than for the path, or a sender may miss its rate: then
-/// losses are not the limit, or too few to tell.
+/// On a busy machine a sender may miss its rate: then losses are not the limit, or too few to tell.
 const ATTEMPTS: usize = 6;
 
-/// A path without losses, of 6 ms there and back.
+/// A path on which a few milliseconds for which a busy machine lets packets wait are no queue.
 const PATH: &str = "
     [both]
-    delay = '3ms'
+    delay = '10ms'
 ";
 
-/// A queue of two packets in front of a slow link: a round trip takes little longer when it is full.
-const SHORT_QUEUE: &str = "
-    [to_left]
-    delay = '5ms'
-    [to_right]
-    delay = '5ms'
-    rate = '20Mbit/s'
-    queue = '2 packets'
-";
+/// One in 50 long packets gets lost as it arrives.
+const RANDOM_LOSS: &str = "numgen random mod 50 == 0 drop";
 
-/// One in 50 long segments gets lost as it arrives.
-const RANDOM_LOSS: &str = "table inet linerate {
-    chain arriving {
-        type filter hook input priority 0; policy accept;
-        meta l4proto tcp meta length > 1000 numgen random mod 50 == 0 drop
-    }
-}
-";
+/// A policer of 20 Mbit/s. Its bucket holds what a sender at half of the rate makes up for after a standstill.
+const POLICER: &str = "limit rate over 2500 kbytes/second burst 64 kbytes drop";
 
 const DEPENDS_ON_RATE: [&str; 3] = ["shallow_buffer", "rate_limit", "shallow_buffer_or_rate_limit"];
 
-/// The explanation of a stream over a path with these rules in the server's namespace; the reason if there is no path.
-fn explain(link: &str, rules: Option<&str>) -> Result<Value, String> {
-    let emulator = Emulator::start(link)?;
-    rules.into_iter().for_each(|rules| emulator.network.filter(rules));
-    let server = Server::start(&emulator.network);
+/// The explanation of a stream to this server.
+fn explain(server: &Server<'_>) -> Value {
     let flags = ["stream", "--explain", "--time", "4s", "--congestion", "cubic"];
     let run = server.measure(&flags);
     let explanation = run.json()["summary"]["explanation"].clone();
     assert!(explanation["sentence"].is_string(), "{}", run.json()["status"]);
-    Ok(explanation)
+    explanation
 }
 
-/// Explains until one of these verdicts is found.
-fn expect_verdict(link: &str, rules: Option<&str>, expected: &[&str]) {
+/// Explains losses by this rule for long packets that arrive at the server, until one of these verdicts is found.
+fn expect_verdict(network: &Network, rule: &str, expected: &[&str]) {
+    network.filter(&format!(
+        "table inet linerate {{
+            chain arriving {{
+                type filter hook input priority 0; policy accept;
+                meta l4proto tcp meta length > 1000 {rule}
+            }}
+        }}
+        "
+    ));
+    let server = Server::start(network);
     let mut found = Vec::new();
     while found.len() < ATTEMPTS {
-        let explanation = match explain(link, rules) {
-            Ok(explanation) => explanation,
-            Err(why) => return skip(&why),
-        };
+        let explanation = explain(&server);
         if expected.contains(&explanation["verdict"].as_str().unwrap()) {
             assert_is_told_from_three_runs(&explanation);
             return;
@@ -83,11 +75,14 @@ fn assert_is_told_from_three_runs(explanation: &Value) {
 }
 
 #[test]
-fn random_loss_is_told_from_a_short_queue() {
-    expect_verdict(PATH, Some(RANDOM_LOSS), &["random_loss"]);
+fn random_loss_is_told_from_a_policer() {
+    match Emulator::start(PATH) {
+        Ok(path) => expect_verdict(&path.network, RANDOM_LOSS, &["random_loss"]),
+        Err(why) => skip(&why),
+    }
 }
 
 #[test]
-fn a_short_queue_is_told_from_random_loss() {
-    expect_verdict(SHORT_QUEUE, None, &DEPENDS_ON_RATE);
+fn a_policer_is_told_from_random_loss() {
+    in_network(|network| expect_verdict(network, POLICER, &DEPENDS_ON_RATE));
 }
