@@ -78,7 +78,7 @@ def delayed(low_ms, high_ms):
 
 def lossy_and_delayed(low_ms, high_ms, low_percent, high_percent):
     return lambda: (f"[to_right]\ndelay = '{draw(low_ms, high_ms):.1f}ms'\n"
-                    f"loss = '{draw(low_percent, high_percent):.2f}%'\n"
+                    f"loss = '{draw(low_percent, high_percent):.3f}%'\n"
                     f"[to_left]\ndelay = '{draw(low_ms, high_ms):.1f}ms'\n")
 
 
@@ -101,6 +101,7 @@ FIXTURES = [
     Fixture("tcp, own queue", plain("stream"), "local_queue", "local_queue", slow_device(10, 90, 20, 60),
             when_busy=True),
     Fixture("tcp, loss", plain("stream"), "path", "loss", lossy(8, 40), when_busy=True),
+    Fixture("tcp, rare loss", plain("stream"), "path", "loss", path=lossy_and_delayed(30, 60, 0.01, 0.04)),
     Fixture("tcp, policer", plain("stream"), "path", "loss path", policed(10, 60)),
     Fixture("tcp, receive window", plain("stream"), "receive_window", "receive_window", path=delayed(10, 40),
             buffer=buffer("server", "rmem", 64 << 10, 256 << 10)),
@@ -125,8 +126,14 @@ FIXTURES = [
     Fixture("quic, own pacing", lambda: f"stream --quic --rate {draw(5, 40):.0f}M", "sender", "own_pacing"),
     Fixture("quic, path's rate", plain("stream --quic"), "path", "path_rate", slow_path(5, 40, 30, 80)),
     Fixture("quic, loss", plain("stream --quic"), "path", "loss", path=lossy_and_delayed(10, 30, 0.5, 3)),
+    Fixture("quic, rare loss", plain("stream --quic"), "path", "loss", path=lossy_and_delayed(30, 60, 0.01, 0.04)),
+    Fixture("quic, start-up", plain("stream --quic"), "path", "start_up", path=delayed(130, 220)),
     Fixture("quic, flow control", lambda: f"stream --quic --stream-window {draw(64, 256):.0f}Ki", "receive_window",
             "receive_window", path=delayed(15, 40)),
+    Fixture("quic, receiver stopped", plain("stream --quic"), "receiver", "receiver_idle",
+            stopped=hindered_end("server", 0.6, 0.85)),
+    Fixture("quic, receiver's buffer", lambda: f"stream --quic --window {draw(4, 16):.0f}Ki", "receiver",
+            "receiver_socket", path=delayed(10, 40)),
     Fixture("quic, sender's quota", plain("stream --quic"), "sender", "local_cpu",
             quota=hindered_end("client", 0.15, 0.3)),
     Fixture("quic, receiver's quota", plain("stream --quic"), "receiver", "remote_cpu receiver_socket",
@@ -134,7 +141,7 @@ FIXTURES = [
     Fixture("rr, own schedule", lambda: f"rr --rate {draw(50, 400):.0f}", "sender", "own_pacing"),
     Fixture("rr, path's delay", plain("rr"), "path", "path_delay", path=delayed(5, 50)),
     Fixture("rr, loss", plain("rr --udp --timeout 200ms"), "path", "loss", lossy(8, 30, 0)),
-    Fixture("rr, server stopped", plain("rr"), "receiver", "stalls", stopped=hindered_end("server", 0.8, 0.9)),
+    Fixture("rr, server stopped", plain("rr"), "receiver", "stalls", stopped=hindered_end("server", 0.65, 0.9)),
     Fixture("rr, both ends", plain("rr"), "sender", "both_cpus"),
 ]
 

@@ -14,7 +14,9 @@ mod disturbance;
 mod unlisted;
 mod waiting;
 
-pub use disturbance::{Disturbance, GAP_NS, LATE_NS, OwnQueue, Quota, Standstills, ThreadDemand};
+pub use disturbance::{
+    Disturbance, GAP_NS, LATE_NS, OwnQueue, Quota, Standstills, ThreadDemand, WAKEUP_DELAY_NS,
+};
 pub use unlisted::{FirstWrong, FlowSum, Shares, Span, Unlisted};
 pub use waiting::Waiting;
 
@@ -93,10 +95,12 @@ impl EndReport {
         lateness.is_some_and(|late| late.longest_ns > LATE_NS)
     }
 
-    /// For how long this end's conductor stood still, in times longer than [`LATE_NS`].
-    pub(crate) fn standstill_ns(&self) -> u64 {
-        let lateness = self.disturbance.as_ref().and_then(|disturbance| disturbance.lateness);
-        lateness.map_or(0, |late| late.total_ns)
+    /// How late this end's conductor woke up, altogether: what is longer than [`WAKEUP_DELAY_NS`], or, of an end that doesn't
+    /// count it, than [`LATE_NS`].
+    pub(crate) fn wakeup_delay_ns(&self) -> u64 {
+        let Some(disturbance) = &self.disturbance else { return 0 };
+        let longest = disturbance.lateness.map(|late| late.total_ns);
+        disturbance.wakeup_delay_ns.or(longest).unwrap_or(0)
     }
 
     /// Adds up the flows that are too many to be listed.

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 
 use linerate_measure::report::{
     Disturbance, GAP_NS, LATE_NS, OwnQueue, SocketQueues, Standstills, ThreadDemand,
+    WAKEUP_DELAY_NS,
 };
 use socket2::Socket;
 
@@ -23,6 +24,7 @@ pub(super) struct Watch {
     /// When the conductor is to look next; 0: the load hasn't begun, or is ending.
     due_ns: Cell<u64>,
     lateness: Standstills,
+    wakeup_delay_ns: u64,
     silence: Option<Silence>,
     queues: Vec<Lengths>,
     /// Where a TCP stream leaves this machine, and what its queue had counted before.
@@ -107,6 +109,7 @@ impl Watch {
     pub(super) fn begin_measuring(&mut self, now_ns: u64, shards: &[Shard]) {
         self.due_ns.set(now_ns.saturating_add(LOOK_NS));
         self.lateness = Standstills::default();
+        self.wakeup_delay_ns = 0;
         self.silence = self.silence.map(|_| Silence::default());
         self.base = shards.iter().map(|shard| shard.demand().unwrap_or_default()).collect();
         self.base_quotas = Quotas::read();
@@ -161,6 +164,9 @@ impl Watch {
         let late_ns = now_ns.saturating_sub(self.due_ns.get());
         let at_ns = now_ns.saturating_sub(self.opened_ns);
         self.lateness.record(late_ns, at_ns, LATE_NS);
+        if late_ns > WAKEUP_DELAY_NS {
+            self.wakeup_delay_ns = self.wakeup_delay_ns.saturating_add(late_ns);
+        }
         self.due_ns.set(now_ns.saturating_add(LOOK_NS));
         let Some(silence) = &mut self.silence else { return };
         let received_bytes = received_bytes();
@@ -184,6 +190,7 @@ impl Watch {
         let busiest = demands.iter().copied().max_by(|a, b| a.all_s().total_cmp(&b.all_s()));
         Disturbance {
             lateness: Some(self.lateness),
+            wakeup_delay_ns: Some(self.wakeup_delay_ns),
             silence: self.silence.map(|silence| silence.longest),
             wait_s: (!demands.is_empty()).then(|| demands.iter().map(|one| one.wait_s).sum()),
             busiest_thread: busiest,
@@ -222,12 +229,15 @@ mod tests {
         for at_ms in [50, 101, 151] {
             look(&mut watch, at_ms, 0);
         }
-        assert_eq!(watch.lateness.longest_ns, MILLISECOND_NS);
+        assert_eq!((watch.lateness.longest_ns, watch.wakeup_delay_ns), (MILLISECOND_NS, 0));
         look(&mut watch, 501, 0);
         let late = watch.lateness;
         assert_eq!(late.longest_ns, 300 * MILLISECOND_NS);
         assert_eq!(late.at_ns, 501 * MILLISECOND_NS);
         assert_eq!(late.total_ns, 300 * MILLISECOND_NS);
+        look(&mut watch, 571, 0);
+        assert_eq!(watch.lateness.total_ns, 300 * MILLISECOND_NS);
+        assert_eq!(watch.wakeup_delay_ns, 320 * MILLISECOND_NS);
         watch.end();
         assert!(!watch.is_due(u64::MAX));
     }

@@ -3,7 +3,7 @@
 use super::Cause;
 use super::rules::{Facts, TREND};
 use crate::trust::OWN_PROCESSORS;
-use crate::units::{render_bytes, render_rate};
+use crate::units::{render_bytes, render_percent, render_rate};
 
 /// Where no rate was asked for, the advice is for so many times the rate that was reached.
 const MORE: f64 = 2.0;
@@ -54,10 +54,10 @@ pub(super) fn advice(
             Some(format!("a receive buffer of more than {}", render_bytes(bytes)))
         }
         Cause::Loss => {
-            let percent = evidence.lost_ratio? * 100.0;
+            let lost = render_percent(evidence.lost_ratio?);
             Some(format!(
-                "{percent:.2} % were lost: random, or at a shallow buffer or policer; a run at half of \
-                 the rate tells"
+                "{lost} were lost: random, or at a shallow buffer or policer; a run at half of the rate \
+                 tells"
             ))
         }
         _ => None,

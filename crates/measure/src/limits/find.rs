@@ -225,8 +225,8 @@ impl<'a> Measured<'a> {
             stalled_share: time_of(true) / time_of(false).max(1.0),
             median_ns: median_ns as f64,
             least_ns: latency.min as f64,
-            client_stood_still: self.client.stood_still(),
-            server_stood_still: self.server.is_some_and(EndReport::stood_still),
+            client_stood_still: stood_still(self.client),
+            server_stood_still: self.server.is_some_and(stood_still),
         };
         let (place, cause) = rules::transactions(&facts, seen);
         Some(Limit {
@@ -240,6 +240,11 @@ impl<'a> Measured<'a> {
             advice: None,
         })
     }
+}
+
+/// Whether an end's conductor stood still once, or in short times that together explain stalls.
+fn stood_still(end: &EndReport) -> bool {
+    end.stood_still() || end.wakeup_delay_ns() as f64 >= rules::STALLED * end.elapsed_ns as f64
 }
 
 /// Of the flows that have the most common limit the slowest, with what was looked at.

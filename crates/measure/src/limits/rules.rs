@@ -25,6 +25,11 @@ pub(super) const TREND: f64 = 1.25;
 const START_UP_ROUND_TRIPS: f64 = 20.0;
 /// Segments sent again, packets that the own device's queue dropped or held back, or QUIC packets lost.
 const LOST: f64 = 0.0005;
+/// The congestion window that a control keeps at the losses of a flow, against the one in use: even rarer losses than
+/// [`LOST`] limit a flow that has half of that window. The formulas are means, and a test has few losses.
+const KEPT_WINDOW: f64 = 2.0;
+/// So many segments lost hold up the receive window, too: what came behind a gap stands in it.
+const MANY_LOST: f64 = 0.002;
 /// Round trips under load against the least.
 const QUEUEING: f64 = 1.25;
 /// Round trips that are no longer than this against the least wait for a thread rather than in a queue of the path.
@@ -35,8 +40,8 @@ const MOSTLY: f64 = 0.5;
 /// then be a whole train: stalled readers lost 10 datagrams a drop at the least mean. How long the trains were isn't
 /// known, so that the drops are compared as they were counted.
 const TRAINS_DROPPED: f64 = 0.1;
-/// Standstills of the receiver, at least, against the time that flow control held up the sender. A standstill is told
-/// shorter than it was, and flow control holds until the first packet after it.
+/// Delays of the receiver's conductor, at least, against the time that flow control held up the sender. A standstill is
+/// told up to 50 ms shorter than it was, and flow control holds until the first packet after it.
 const STOOD_STILL: f64 = 0.6;
 /// The share of a window in flight.
 const IN_FLIGHT: f64 = 0.5;
@@ -44,7 +49,7 @@ const IN_FLIGHT: f64 = 0.5;
 const DATAGRAMS_LOST: f64 = 0.001;
 const MANY_DATAGRAMS_LOST: f64 = 0.05;
 /// The share of the time that lost or very long transactions must have taken.
-const STALLED: f64 = 0.3;
+pub(super) const STALLED: f64 = 0.3;
 /// Stalls of threads that used less than this of a processor are no matter of processors.
 const STALL_DEMAND: f64 = 0.45;
 /// Half of the transactions took no longer than this against the least, and at least so long: the path's delay.
@@ -64,6 +69,8 @@ pub(super) struct Facts {
     pub(super) trend: Option<f64>,
     /// How many round trips the flow took.
     pub(super) round_trips: Option<f64>,
+    /// The congestion window that its control keeps at the losses of the flow, against the one in use.
+    pub(super) kept_window: Option<f64>,
     /// The packets that the sender's own device queue dropped or held back, as a share of those that were sent.
     pub(super) local_queue_ratio: Option<f64>,
     /// The shares of the demands of the ends' busiest threads that these waited for a processor.
@@ -105,6 +112,21 @@ impl Facts {
         both.is_some_and(|(rtt, least)| rtt.saturating_sub(least) > QUEUE_US)
     }
 
+    /// Whether segments or packets were lost often.
+    fn loses(&self) -> bool {
+        self.evidence.lost_ratio.unwrap_or(0.0) > LOST
+    }
+
+    /// Whether losses keep the congestion window as small as it is, often or not.
+    fn is_kept_by_losses(&self) -> bool {
+        self.loses() || self.kept_window.is_some_and(|window| window <= KEPT_WINDOW)
+    }
+
+    /// Whether the rate still grew in the last quarter, without losses.
+    fn grows(&self) -> bool {
+        self.trend.is_some_and(|trend| trend > TREND) && !self.is_kept_by_losses()
+    }
+
     fn queueing(&self) -> Option<f64> {
         let (rtt, least) = (self.evidence.rtt_us?, self.evidence.min_rtt_us?);
         Some(f64::from(rtt) / f64::from(least.max(1)))
@@ -128,7 +150,9 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     if held(evidence.sndbuf_limited_ratio) {
         return (Place::SendBuffer, Cause::SendBuffer);
     }
-    if held(evidence.rwnd_limited_ratio) {
+    let loses_many = evidence.lost_ratio.is_some_and(|ratio| ratio > MANY_LOST);
+    let window = evidence.rwnd_limited_ratio;
+    if held(window) && (!loses_many || window.is_some_and(|share| share >= MOSTLY)) {
         return (Place::ReceiveWindow, Cause::ReceiveWindow);
     }
     if is_dry && busy < BUSY {
@@ -140,25 +164,26 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     if busy < BARELY_BUSY {
         return facts.sender();
     }
-    let lost = evidence.lost_ratio.unwrap_or(0.0) > LOST;
-    if facts.trend.is_some_and(|trend| trend > TREND) && !lost {
+    if facts.grows() {
         return (Place::Path, Cause::StartUp);
     }
     // A receiver that mostly waits for its processor loses segments itself, when its buffer is full.
     let mostly_waits = facts.receiver_wait_ratio.is_some_and(|ratio| ratio > MOSTLY);
     let may_lose = |place| place == Place::Receiver && mostly_waits;
-    match facts.processor(DEMAND).filter(|(end, _)| !facts.has_queue() && (!lost || may_lose(*end)))
+    match facts
+        .processor(DEMAND)
+        .filter(|(end, _)| !facts.has_queue() && (!facts.loses() || may_lose(*end)))
     {
         Some(processor) => processor,
-        None => path(facts, lost),
+        None => path(facts),
     }
 }
 
-fn path(facts: &Facts, lost: bool) -> (Place, Cause) {
+fn path(facts: &Facts) -> (Place, Cause) {
     let is_longer = facts.queueing().is_some_and(|times| times >= QUEUEING);
     // Microseconds are no queue of the path: beside losses they say nothing.
-    let cause = match lost {
-        _ if is_longer && (facts.has_queue() || !lost) => Cause::PathRate,
+    let cause = match facts.is_kept_by_losses() {
+        _ if is_longer && (facts.has_queue() || !facts.loses()) => Cause::PathRate,
         true => Cause::Loss,
         false if facts.round_trips.is_some_and(|trips| trips < START_UP_ROUND_TRIPS) => {
             Cause::StartUp
@@ -183,14 +208,13 @@ pub(super) struct QuicFacts {
     pub(super) socket_drop_ratio: Option<f64>,
     /// Whether that may be trains of datagrams.
     pub(super) drops_trains: bool,
-    /// For how long the receiver stood still, against the time of flow control.
+    /// How late the receiver's conductor woke up, altogether, against the time of flow control.
     pub(super) standstill_ratio: Option<f64>,
 }
 
 /// A stream over QUIC.
 pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
     let above = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
-    let lost = facts.evidence.lost_ratio.unwrap_or(0.0) > LOST;
     if facts.keeps_rate || above(seen.asked_pacing_ratio, MOSTLY) {
         return (Place::Sender, Cause::OwnPacing);
     }
@@ -198,7 +222,7 @@ pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
         return processor;
     }
     let dropped = if seen.drops_trains { TRAINS_DROPPED } else { MOSTLY };
-    if lost && above(seen.socket_drop_ratio, dropped) {
+    if facts.is_kept_by_losses() && above(seen.socket_drop_ratio, dropped) {
         return (Place::Receiver, Cause::ReceiverSocket);
     }
     if above(facts.evidence.flow_control_ratio, HELD) {
@@ -214,7 +238,11 @@ pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
         }
         _ => seen.in_flight_ratio.is_some_and(|ratio| ratio > IN_FLIGHT),
     };
-    if is_window { path(facts, lost) } else { facts.sender() }
+    match is_window {
+        true if facts.grows() => (Place::Path, Cause::StartUp),
+        true => path(facts),
+        false => facts.sender(),
+    }
 }
 
 /// What became of datagrams, as shares of those that were sent or refused.

@@ -106,12 +106,16 @@ impl<'a> Ends<'a> {
         };
         let bytes = own.sent.map_or(0, |sent| sent.bytes);
         facts.evidence.lost_ratio = lost_ratio(again, bytes, last.mss_bytes);
+        let congestion = own.socket.as_ref().and_then(|socket| socket.congestion.as_deref());
         let measured = || seen.iter().filter(|seen| !seen.sample.warm_up);
         let rtts = measured().filter_map(|seen| Some(seen.flow.tcp?.rtt_us)).collect();
         facts.evidence.rtt_us = median(rtts).or(Some(last.rtt_us));
         facts.evidence.min_rtt_us = last.min_rtt_us;
-        let rtt_us = facts.evidence.rtt_us.filter(|us| *us > 0);
-        facts.round_trips = rtt_us.map(|us| time_ns as f64 / (f64::from(us) * 1000.0));
+        facts.round_trips = round_trips(time_ns, facts.evidence.rtt_us);
+        let in_use =
+            facts.round_trips.map(|trips| bytes as f64 / f64::from(last.mss_bytes.max(1)) / trips);
+        facts.kept_window =
+            kept_window(congestion, facts.evidence.lost_ratio, facts.evidence.rtt_us, in_use);
         facts.evidence.notsent_bytes = own.queues.and_then(|queues| queues.notsent_bytes);
         if let Some(theirs) = self.receiver.and_then(|report| Self::report_of(report, flow)) {
             facts.evidence.receive_queue_bytes =
@@ -120,8 +124,7 @@ impl<'a> Ends<'a> {
             facts.receive_buffer_bytes = buffer.map(u64::from);
         }
         facts.local_queue_ratio = self.local_queue_ratio(last.mss_bytes);
-        let sent: Vec<u64> = measured().map(|seen| seen.flow.sent_bytes.unwrap_or(0)).collect();
-        facts.trend = trend(&sent);
+        facts.trend = trend(measured());
         let asked = self.workload.rate_per_flow_bps();
         let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
         facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
@@ -181,6 +184,12 @@ impl<'a> Ends<'a> {
         let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
         facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
         facts.misses_rate = asked.is_some() && !facts.keeps_rate;
+        facts.round_trips = round_trips(time_ns, facts.evidence.rtt_us);
+        facts.trend = trend(measured());
+        let congestion = self.workload.socket.congestion.as_deref().or(Some("cubic"));
+        let in_use = facts.round_trips.map(|trips| last.sent_packets as f64 / trips);
+        let events = last.congestion_events as f64 / last.sent_packets.max(1) as f64;
+        facts.kept_window = kept_window(congestion, Some(events), facts.evidence.rtt_us, in_use);
         let mut told = QuicFacts {
             in_flight_ratio: in_flight.map(|millionths| f64::from(millionths) / 1e6),
             ..QuicFacts::default()
@@ -195,7 +204,7 @@ impl<'a> Ends<'a> {
             told.standstill_ratio = self
                 .receiver
                 .zip(flow_control_ns)
-                .map(|(receiver, time_ns)| receiver.standstill_ns() as f64 / time_ns as f64);
+                .map(|(receiver, time_ns)| receiver.wakeup_delay_ns() as f64 / time_ns as f64);
             let is_asked = matches!(self.workload.quic.pacing, Pacing::Rate { .. });
             told.asked_pacing_ratio = share(waits.pacing_ns).filter(|_| is_asked);
         }
@@ -236,8 +245,33 @@ fn lost_ratio(again: u32, bytes: u64, mss_bytes: u32) -> Option<f64> {
     (segments >= 1.0).then(|| f64::from(again) / segments)
 }
 
-/// What came in the last quarter against the second.
-fn trend(intervals: &[u64]) -> Option<f64> {
+/// The congestion window, in packets, that a control keeps on average where this share of the packets is lost, against
+/// the one in use: of CUBIC 1.054 (RTT / p)^0.75, RTT in seconds, and no less than Reno's 1.2 / p^0.5 (RFC 9438, section
+/// 5). `None` of controls that have no such window, and without a loss.
+fn kept_window(
+    congestion: Option<&str>,
+    lost_ratio: Option<f64>,
+    rtt_us: Option<u32>,
+    in_use: Option<f64>,
+) -> Option<f64> {
+    let lost = lost_ratio.filter(|ratio| *ratio > 0.0)?;
+    let reno = 1.2 / lost.sqrt();
+    let kept = match congestion? {
+        "cubic" => reno.max(1.054 * (f64::from(rtt_us?) / 1e6 / lost).powf(0.75)),
+        "reno" => reno,
+        _ => return None,
+    };
+    Some(kept / in_use?).filter(|ratio| ratio.is_finite())
+}
+
+fn round_trips(time_ns: u64, rtt_us: Option<u32>) -> Option<f64> {
+    let rtt_us = rtt_us.filter(|us| *us > 0)?;
+    Some(time_ns as f64 / (f64::from(rtt_us) * 1000.0))
+}
+
+/// What was sent in the last quarter of the measured intervals against the second.
+fn trend<'a>(measured: impl Iterator<Item = &'a Seen<'a>>) -> Option<f64> {
+    let intervals: Vec<u64> = measured.map(|seen| seen.flow.sent_bytes.unwrap_or(0)).collect();
     let quarter = intervals.len() / QUARTERS;
     if quarter == 0 {
         return None;
@@ -256,4 +290,23 @@ pub(crate) fn quic_window_millionths(state: &QuicStatus) -> Option<u32> {
 pub(crate) fn median(mut values: Vec<u32>) -> Option<u32> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kept_window;
+
+    #[test]
+    fn windows_that_losses_keep_follow_the_formulas() {
+        // 0.1 s and one of 10,000: 1.054 x 1000^0.75 packets, of Reno 120.
+        let (lost, rtt_us, in_use) = (Some(1e-4), Some(100_000), Some(100.0));
+        let kept = |congestion, rtt_us| kept_window(Some(congestion), lost, rtt_us, in_use);
+        assert!((kept("cubic", rtt_us).unwrap() - 1.874).abs() < 0.001);
+        assert!((kept("reno", rtt_us).unwrap() - 1.2).abs() < 1e-9);
+        assert_eq!(kept("cubic", Some(100)), kept("reno", rtt_us));
+        assert_eq!(kept("bbr", rtt_us), None);
+        assert_eq!(kept_window(None, lost, rtt_us, in_use), None);
+        assert_eq!(kept_window(Some("cubic"), Some(0.0), rtt_us, in_use), None);
+        assert_eq!(kept_window(Some("cubic"), lost, rtt_us, Some(0.0)), None);
+    }
 }

@@ -1,3 +1,4 @@
+mod loss;
 mod quic;
 
 use proptest::prelude::*;
@@ -376,6 +377,13 @@ fn the_window_in_flight_tells_of_quic() {
     let busy = between(&FIXTURES[8], &[0.9; 9]);
     assert_eq!(quic(&busy, in_flight(0.8)), (Place::Receiver, Cause::RemoteCpu));
     assert_eq!(quic(&Facts { keeps_rate: true, ..loss }, QuicFacts::default()).1, Cause::OwnPacing);
+    let mut long = path;
+    long.evidence.lost_ratio = Some(0.0);
+    long.trend = Some(3.0);
+    assert_eq!(quic(&long, in_flight(0.9)), (Place::Path, Cause::StartUp));
+    assert_eq!(quic(&long, in_flight(0.1)), (Place::Sender, Cause::SenderIdle));
+    let lost = Facts { trend: Some(3.0), ..loss };
+    assert_eq!(quic(&lost, in_flight(0.9)), (Place::Path, Cause::Loss));
 }
 
 #[test]
@@ -555,9 +563,16 @@ fn requests_of_a_server_that_stood_still_stall_there() {
     client.flows[0].transactions = Some(10_010);
     let late = Standstills { longest_ns: 300_000_000, at_ns: 1, total_ns: 3_000_000_000 };
     let disturbance = Disturbance { lateness: Some(late), ..Disturbance::default() };
-    draft.server.as_mut().unwrap().disturbance = Some(Box::new(disturbance));
-    let limits = finished(draft).summary.limits;
-    assert_eq!((limits[0].place, limits[0].cause), (Place::Receiver, Cause::Stalls));
+    let server = |disturbance| {
+        let mut draft = draft.clone();
+        draft.server.as_mut().unwrap().disturbance = Some(Box::new(disturbance));
+        let limit = finished(draft).summary.limits[0].clone();
+        (limit.place, limit.cause)
+    };
+    assert_eq!(server(disturbance), (Place::Receiver, Cause::Stalls));
+    let short = |all_ns| Disturbance { wakeup_delay_ns: Some(all_ns), ..Disturbance::default() };
+    assert_eq!(server(short(2 * SECOND_NS)), (Place::Receiver, Cause::Stalls));
+    assert_eq!(server(short(SECOND_NS)), (Place::Path, Cause::Stalls));
 }
 
 #[test]

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A conductor that wakes up later than this stood still.
 pub const LATE_NS: u64 = 100_000_000;
+/// Delays of a conductor's wake-ups that are longer than this add up.
+pub const WAKEUP_DELAY_NS: u64 = 10_000_000;
 /// A stream that nothing arrives of for so long has a gap.
 pub const GAP_NS: u64 = 300_000_000;
 
@@ -15,6 +17,9 @@ pub struct Disturbance {
     /// How late the thread that conducts the load woke up; what is later than [`LATE_NS`] adds up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Standstills>,
+    /// How late it woke up each time that it was more than [`WAKEUP_DELAY_NS`] late, added up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wakeup_delay_ns: Option<u64>,
     /// How long nothing arrived in between: as the conductor sees it, its own lateness left
     /// out. What is longer than [`GAP_NS`] adds up.
     #[serde(skip_serializing_if = "Option::is_none")]

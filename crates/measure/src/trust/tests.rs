@@ -434,6 +434,7 @@ proptest::proptest! {
         let standstills = Standstills { longest_ns: times[1], at_ns: times[2], total_ns: times[3] };
         *disturbance(&mut draft.client) = Disturbance {
             lateness: Some(standstills),
+            wakeup_delay_ns: Some(times[3]),
             silence: Some(standstills),
             wait_s: Some(shares[2]),
             busiest_thread: Some(ThreadDemand { run_s: shares[3], wait_s: shares[4] }),

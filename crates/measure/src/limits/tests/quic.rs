@@ -32,6 +32,12 @@ fn flow_control_of_quic_is_found_with_the_window_that_would_do() {
     stand_still(&mut stopped, 4_100_000_000);
     let limit = &finished(stopped).summary.limits[0];
     assert_eq!((limit.place, limit.cause), (Place::Receiver, Cause::ReceiverIdle));
+    let mut often = draft.clone();
+    often.server.as_mut().unwrap().disturbance = Some(Box::new(Disturbance {
+        wakeup_delay_ns: Some(3 * SECOND_NS),
+        ..Disturbance::default()
+    }));
+    assert_eq!(finished(often).summary.limits[0].cause, Cause::ReceiverIdle);
     let [limit] = &finished(draft).summary.limits[..] else { panic!() };
     assert_eq!((limit.place, limit.cause), (Place::ReceiveWindow, Cause::ReceiveWindow));
     assert_eq!((limit.sure, limit.evidence.flow_control_ratio), (true, Some(0.8)));
