@@ -8,6 +8,7 @@ use crate::plan::Direction;
 mod advice;
 mod explain;
 mod find;
+mod loss_window;
 mod rules;
 mod seen;
 mod words;
@@ -129,6 +130,9 @@ pub struct LimitEvidence {
     /// Share of the segments or packets that were sent again, or lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_ratio: Option<f64>,
+    /// The average congestion window of CUBIC or Reno at the rate of losses, against the one in use; from three losses on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_window_ratio: Option<f64>,
     /// Share of the time in which QUIC's flow control held the sender up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control_ratio: Option<f64>,

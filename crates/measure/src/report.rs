@@ -97,10 +97,10 @@ impl EndReport {
 
     /// How late this end's conductor woke up, altogether: what is longer than [`WAKEUP_DELAY_NS`], or, of an end that doesn't
     /// count it, than [`LATE_NS`].
-    pub(crate) fn wakeup_delay_ns(&self) -> u64 {
-        let Some(disturbance) = &self.disturbance else { return 0 };
-        let longest = disturbance.lateness.map(|late| late.total_ns);
-        disturbance.wakeup_delay_ns.or(longest).unwrap_or(0)
+    pub(crate) fn wakeup_delay_ns(&self) -> Option<u64> {
+        let disturbance = self.disturbance.as_ref()?;
+        let long_ones = disturbance.lateness.map(|late| late.total_ns);
+        disturbance.wakeup_delay_ns.or(long_ones)
     }
 
     /// Adds up the flows that are too many to be listed.

@@ -236,8 +236,14 @@ mod tests {
         assert_eq!(late.at_ns, 501 * MILLISECOND_NS);
         assert_eq!(late.total_ns, 300 * MILLISECOND_NS);
         look(&mut watch, 571, 0);
+        look(&mut watch, 641, 0);
         assert_eq!(watch.lateness.total_ns, 300 * MILLISECOND_NS);
-        assert_eq!(watch.wakeup_delay_ns, 320 * MILLISECOND_NS);
+        // 20 ms are not counted yet.
+        assert_eq!(watch.wakeup_delay_ns, 300 * MILLISECOND_NS);
+        look(&mut watch, 712, 0);
+        assert_eq!(watch.wakeup_delay_ns, 321 * MILLISECOND_NS);
+        watch.begin_measuring(OPENED_NS, &[]);
+        assert_eq!((watch.lateness.longest_ns, watch.wakeup_delay_ns), (0, 0));
         watch.end();
         assert!(!watch.is_due(u64::MAX));
     }

@@ -19,6 +19,8 @@ const SURE: f64 = 0.8;
 /// A transaction is very long from so many times the median on, and so long.
 const LONG_TIMES: u64 = 10;
 const LONG_NS: u64 = 1_000_000;
+/// The share of the time that delays of a conductor's wake-ups come to where its end is stopped often.
+const OFTEN_LATE: f64 = 0.3;
 /// A schedule counts as kept from this share on.
 const KEPT: f64 = 0.98;
 
@@ -225,8 +227,8 @@ impl<'a> Measured<'a> {
             stalled_share: time_of(true) / time_of(false).max(1.0),
             median_ns: median_ns as f64,
             least_ns: latency.min as f64,
-            client_stood_still: stood_still(self.client),
-            server_stood_still: self.server.is_some_and(stood_still),
+            client_was_late: was_late(self.client),
+            server_was_late: self.server.is_some_and(was_late),
         };
         let (place, cause) = rules::transactions(&facts, seen);
         Some(Limit {
@@ -242,9 +244,10 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Whether an end's conductor stood still once, or in short times that together explain stalls.
-fn stood_still(end: &EndReport) -> bool {
-    end.stood_still() || end.wakeup_delay_ns() as f64 >= rules::STALLED * end.elapsed_ns as f64
+/// Whether an end's conductor stood still once, or woke up late so often that this explains stalls.
+fn was_late(end: &EndReport) -> bool {
+    let delay_ns = end.wakeup_delay_ns().unwrap_or(0) as f64;
+    end.stood_still() || delay_ns >= OFTEN_LATE * end.elapsed_ns as f64
 }
 
 /// Of the flows that have the most common limit the slowest, with what was looked at.

@@ -25,10 +25,11 @@ pub(super) const TREND: f64 = 1.25;
 const START_UP_ROUND_TRIPS: f64 = 20.0;
 /// Segments sent again, packets that the own device's queue dropped or held back, or QUIC packets lost.
 const LOST: f64 = 0.0005;
-/// The congestion window that a control keeps at the losses of a flow, against the one in use: even rarer losses than
-/// [`LOST`] limit a flow that has half of that window. The formulas are means, and a test has few losses.
-const KEPT_WINDOW: f64 = 2.0;
-/// So many segments lost hold up the receive window, too: what came behind a gap stands in it.
+/// The average congestion window at the rate of losses, against the one in use. Even rarer losses than [`LOST`] limit a
+/// flow whose window is half of that average or more. A window far above the average is not held by these losses.
+const LOSS_WINDOW: std::ops::RangeInclusive<f64> = 0.05..=2.0;
+/// From this share of segments sent again on the receive window is held up by losses, too: the receiver keeps what it got
+/// behind a lost segment until that segment comes.
 const MANY_LOST: f64 = 0.002;
 /// Round trips under load against the least.
 const QUEUEING: f64 = 1.25;
@@ -42,14 +43,14 @@ const MOSTLY: f64 = 0.5;
 const TRAINS_DROPPED: f64 = 0.1;
 /// Delays of the receiver's conductor, at least, against the time that flow control held up the sender. A standstill is
 /// told up to 50 ms shorter than it was, and flow control holds until the first packet after it.
-const STOOD_STILL: f64 = 0.6;
+const DELAYED: f64 = 0.6;
 /// The share of a window in flight.
 const IN_FLIGHT: f64 = 0.5;
 /// Datagrams lost or dropped: what counts, and what random loss seldom exceeds.
 const DATAGRAMS_LOST: f64 = 0.001;
 const MANY_DATAGRAMS_LOST: f64 = 0.05;
 /// The share of the time that lost or very long transactions must have taken.
-pub(super) const STALLED: f64 = 0.3;
+const STALLED: f64 = 0.3;
 /// Stalls of threads that used less than this of a processor are no matter of processors.
 const STALL_DEMAND: f64 = 0.45;
 /// Half of the transactions took no longer than this against the least, and at least so long: the path's delay.
@@ -69,8 +70,6 @@ pub(super) struct Facts {
     pub(super) trend: Option<f64>,
     /// How many round trips the flow took.
     pub(super) round_trips: Option<f64>,
-    /// The congestion window that its control keeps at the losses of the flow, against the one in use.
-    pub(super) kept_window: Option<f64>,
     /// The packets that the sender's own device queue dropped or held back, as a share of those that were sent.
     pub(super) local_queue_ratio: Option<f64>,
     /// The shares of the demands of the ends' busiest threads that these waited for a processor.
@@ -112,19 +111,20 @@ impl Facts {
         both.is_some_and(|(rtt, least)| rtt.saturating_sub(least) > QUEUE_US)
     }
 
-    /// Whether segments or packets were lost often.
-    fn loses(&self) -> bool {
+    /// Whether losses are frequent.
+    pub(super) fn loses(&self) -> bool {
         self.evidence.lost_ratio.unwrap_or(0.0) > LOST
     }
 
-    /// Whether losses keep the congestion window as small as it is, often or not.
-    fn is_kept_by_losses(&self) -> bool {
-        self.loses() || self.kept_window.is_some_and(|window| window <= KEPT_WINDOW)
+    /// Whether losses limit the congestion window, be they frequent or rare.
+    fn is_limited_by_losses(&self) -> bool {
+        let ratio = self.evidence.loss_window_ratio;
+        self.loses() || ratio.is_some_and(|ratio| LOSS_WINDOW.contains(&ratio))
     }
 
-    /// Whether the rate still grew in the last quarter, without losses.
+    /// Whether the rate still grew in the last quarter, without many losses.
     fn grows(&self) -> bool {
-        self.trend.is_some_and(|trend| trend > TREND) && !self.is_kept_by_losses()
+        self.trend.is_some_and(|trend| trend > TREND) && !self.loses()
     }
 
     fn queueing(&self) -> Option<f64> {
@@ -182,7 +182,7 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
 fn path(facts: &Facts) -> (Place, Cause) {
     let is_longer = facts.queueing().is_some_and(|times| times >= QUEUEING);
     // Microseconds are no queue of the path: beside losses they say nothing.
-    let cause = match facts.is_kept_by_losses() {
+    let cause = match facts.is_limited_by_losses() {
         _ if is_longer && (facts.has_queue() || !facts.loses()) => Cause::PathRate,
         true => Cause::Loss,
         false if facts.round_trips.is_some_and(|trips| trips < START_UP_ROUND_TRIPS) => {
@@ -209,7 +209,7 @@ pub(super) struct QuicFacts {
     /// Whether that may be trains of datagrams.
     pub(super) drops_trains: bool,
     /// How late the receiver's conductor woke up, altogether, against the time of flow control.
-    pub(super) standstill_ratio: Option<f64>,
+    pub(super) wakeup_delay_ratio: Option<f64>,
 }
 
 /// A stream over QUIC.
@@ -221,12 +221,13 @@ pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
     if let Some(processor) = facts.processor(DATAGRAM_DEMAND) {
         return processor;
     }
-    let dropped = if seen.drops_trains { TRAINS_DROPPED } else { MOSTLY };
-    if facts.is_kept_by_losses() && above(seen.socket_drop_ratio, dropped) {
+    let drops =
+        above(seen.socket_drop_ratio, if seen.drops_trains { TRAINS_DROPPED } else { MOSTLY });
+    if facts.loses() && drops {
         return (Place::Receiver, Cause::ReceiverSocket);
     }
     if above(facts.evidence.flow_control_ratio, HELD) {
-        return match above(seen.standstill_ratio, STOOD_STILL) {
+        return match above(seen.wakeup_delay_ratio, DELAYED) {
             true => (Place::Receiver, Cause::ReceiverIdle),
             false => (Place::ReceiveWindow, Cause::ReceiveWindow),
         };
@@ -239,6 +240,7 @@ pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
         _ => seen.in_flight_ratio.is_some_and(|ratio| ratio > IN_FLIGHT),
     };
     match is_window {
+        true if facts.is_limited_by_losses() && drops => (Place::Receiver, Cause::ReceiverSocket),
         true if facts.grows() => (Place::Path, Cause::StartUp),
         true => path(facts),
         false => facts.sender(),
@@ -283,15 +285,15 @@ pub(super) struct Transactions {
     pub(super) median_ns: f64,
     pub(super) least_ns: f64,
     /// Which end's conductor stood still.
-    pub(super) client_stood_still: bool,
-    pub(super) server_stood_still: bool,
+    pub(super) client_was_late: bool,
+    pub(super) server_was_late: bool,
 }
 
 /// Requests and responses.
 pub(super) fn transactions(facts: &Facts, seen: Transactions) -> (Place, Cause) {
     let demand = facts.evidence.demand_sender.unwrap_or(0.0);
     let demand = demand.max(facts.evidence.demand_receiver.unwrap_or(0.0));
-    let stalls = match (seen.client_stood_still, seen.server_stood_still) {
+    let stalls = match (seen.client_was_late, seen.server_was_late) {
         (true, _) => Place::Sender,
         (false, true) => Place::Receiver,
         (false, false) => Place::Path,
@@ -326,7 +328,10 @@ pub(super) fn is_clear(facts: &Facts, cause: Cause) -> bool {
         Cause::ReceiverIdle | Cause::ReceiverSocket => {
             evidence.receive_queue_bytes.is_some_and(|bytes| bytes >= 2 * UNREAD_BYTES)
         }
-        Cause::Loss => above(evidence.lost_ratio, LOST),
+        Cause::Loss => {
+            let is_held = evidence.rwnd_limited_ratio.is_some_and(|share| share >= HELD);
+            above(evidence.lost_ratio, LOST) && !is_held
+        }
         Cause::PathRate => above(facts.queueing().map(|times| times - 1.0), QUEUEING - 1.0),
         Cause::StartUp => above(facts.trend.map(|trend| trend - 1.0), TREND - 1.0),
         Cause::LocalCpu => evidence.demand_sender.is_some_and(|demand| demand >= BUSY),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::LimitEvidence;
+use super::loss_window::LossyFlow;
 use super::rules::{Facts, QuicFacts};
 use crate::plan::{Direction, Pacing, Workload};
 use crate::report::{EndReport, FlowReport};
@@ -83,9 +84,9 @@ impl<'a> Ends<'a> {
         let way = if self.sender.role == Role::Client { Direction::Up } else { Direction::Down };
         let unlisted = self.sender.unlisted.as_ref().and_then(|unlisted| unlisted.of(way).sent);
         let bytes = listed.chain(unlisted).fold(0_u64, |sum, sent| sum.saturating_add(sent.bytes));
-        let segments = bytes as f64 / f64::from(mss_bytes.max(1));
-        let packets = queue.dropped.saturating_add(queue.overlimits);
-        (segments >= 1.0).then(|| packets as f64 / segments)
+        let segments = packets(bytes, mss_bytes);
+        let held = queue.dropped.saturating_add(queue.overlimits);
+        (segments >= 1.0).then(|| held as f64 / segments)
     }
 
     /// What the rules look at of a flow over TCP or TLS; `None` where the kernel told nothing.
@@ -112,10 +113,15 @@ impl<'a> Ends<'a> {
         facts.evidence.rtt_us = median(rtts).or(Some(last.rtt_us));
         facts.evidence.min_rtt_us = last.min_rtt_us;
         facts.round_trips = round_trips(time_ns, facts.evidence.rtt_us);
-        let in_use =
-            facts.round_trips.map(|trips| bytes as f64 / f64::from(last.mss_bytes.max(1)) / trips);
-        facts.kept_window =
-            kept_window(congestion, facts.evidence.lost_ratio, facts.evidence.rtt_us, in_use);
+        let sent_packets = packets(bytes, last.mss_bytes);
+        facts.evidence.loss_window_ratio = LossyFlow {
+            congestion,
+            losses: u64::from(again),
+            sent_packets,
+            rtt_us: facts.evidence.rtt_us,
+            window_packets: facts.round_trips.map(|trips| sent_packets / trips),
+        }
+        .window_ratio();
         facts.evidence.notsent_bytes = own.queues.and_then(|queues| queues.notsent_bytes);
         if let Some(theirs) = self.receiver.and_then(|report| Self::report_of(report, flow)) {
             facts.evidence.receive_queue_bytes =
@@ -148,6 +154,9 @@ impl<'a> Ends<'a> {
                 continue;
             }
             let mut facts = Facts { trend: None, ..*whole };
+            // Frequent losses show in the intervals that have them.
+            let rare = whole.evidence.loss_window_ratio.filter(|_| !whole.loses());
+            facts.evidence.loss_window_ratio = rare;
             let time_ns = seen.sample.to_ns.saturating_sub(seen.sample.from_ns);
             add_times(&mut facts.evidence, &since, &now, time_ns);
             let again = now.retransmitted_segments.saturating_sub(since.retransmitted_segments);
@@ -186,10 +195,19 @@ impl<'a> Ends<'a> {
         facts.misses_rate = asked.is_some() && !facts.keeps_rate;
         facts.round_trips = round_trips(time_ns, facts.evidence.rtt_us);
         facts.trend = trend(measured());
-        let congestion = self.workload.socket.congestion.as_deref().or(Some("cubic"));
-        let in_use = facts.round_trips.map(|trips| last.sent_packets as f64 / trips);
-        let events = last.congestion_events as f64 / last.sent_packets.max(1) as f64;
-        facts.kept_window = kept_window(congestion, Some(events), facts.evidence.rtt_us, in_use);
+        let in_flight_bytes =
+            states().filter_map(|state| u32::try_from(state.in_flight_bytes?).ok());
+        let window_bytes =
+            median(in_flight_bytes.collect()).map(u64::from).or(last.in_flight_bytes);
+        facts.evidence.loss_window_ratio = LossyFlow {
+            congestion: self.workload.socket.congestion.as_deref().or(Some("cubic")),
+            // Marks of explicit congestion notification are no losses.
+            losses: last.congestion_events.saturating_sub(last.ecn_events.unwrap_or(0)),
+            sent_packets: last.sent_packets as f64,
+            rtt_us: facts.evidence.rtt_us,
+            window_packets: window_bytes.map(|bytes| packets(bytes, last.mtu_bytes)),
+        }
+        .window_ratio();
         let mut told = QuicFacts {
             in_flight_ratio: in_flight.map(|millionths| f64::from(millionths) / 1e6),
             ..QuicFacts::default()
@@ -201,10 +219,9 @@ impl<'a> Ends<'a> {
             // Where flow control isn't known its time is part of the application's.
             told.application_ratio = waits.flow_control_ns.and(share(waits.application_ns));
             let flow_control_ns = waits.flow_control_ns.filter(|time_ns| *time_ns > 0);
-            told.standstill_ratio = self
-                .receiver
-                .zip(flow_control_ns)
-                .map(|(receiver, time_ns)| receiver.wakeup_delay_ns() as f64 / time_ns as f64);
+            let delay_ns = self.receiver.and_then(EndReport::wakeup_delay_ns);
+            told.wakeup_delay_ratio =
+                delay_ns.zip(flow_control_ns).map(|(delay, held)| delay as f64 / held as f64);
             let is_asked = matches!(self.workload.quic.pacing, Pacing::Rate { .. });
             told.asked_pacing_ratio = share(waits.pacing_ns).filter(|_| is_asked);
         }
@@ -240,28 +257,14 @@ fn add_times(evidence: &mut LimitEvidence, before: &TcpStatus, now: &TcpStatus, 
     evidence.sndbuf_limited_ratio = share(since(now.sndbuf_limited_us, before.sndbuf_limited_us));
 }
 
-fn lost_ratio(again: u32, bytes: u64, mss_bytes: u32) -> Option<f64> {
-    let segments = bytes as f64 / f64::from(mss_bytes.max(1));
-    (segments >= 1.0).then(|| f64::from(again) / segments)
+/// How many full packets, or segments, these bytes make.
+fn packets(bytes: u64, packet_bytes: u32) -> f64 {
+    bytes as f64 / f64::from(packet_bytes.max(1))
 }
 
-/// The congestion window, in packets, that a control keeps on average where this share of the packets is lost, against
-/// the one in use: of CUBIC 1.054 (RTT / p)^0.75, RTT in seconds, and no less than Reno's 1.2 / p^0.5 (RFC 9438, section
-/// 5). `None` of controls that have no such window, and without a loss.
-fn kept_window(
-    congestion: Option<&str>,
-    lost_ratio: Option<f64>,
-    rtt_us: Option<u32>,
-    in_use: Option<f64>,
-) -> Option<f64> {
-    let lost = lost_ratio.filter(|ratio| *ratio > 0.0)?;
-    let reno = 1.2 / lost.sqrt();
-    let kept = match congestion? {
-        "cubic" => reno.max(1.054 * (f64::from(rtt_us?) / 1e6 / lost).powf(0.75)),
-        "reno" => reno,
-        _ => return None,
-    };
-    Some(kept / in_use?).filter(|ratio| ratio.is_finite())
+fn lost_ratio(again: u32, bytes: u64, mss_bytes: u32) -> Option<f64> {
+    let segments = packets(bytes, mss_bytes);
+    (segments >= 1.0).then(|| f64::from(again) / segments)
 }
 
 fn round_trips(time_ns: u64, rtt_us: Option<u32>) -> Option<f64> {
@@ -290,23 +293,4 @@ pub(crate) fn quic_window_millionths(state: &QuicStatus) -> Option<u32> {
 pub(crate) fn median(mut values: Vec<u32>) -> Option<u32> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::kept_window;
-
-    #[test]
-    fn windows_that_losses_keep_follow_the_formulas() {
-        // 0.1 s and one of 10,000: 1.054 x 1000^0.75 packets, of Reno 120.
-        let (lost, rtt_us, in_use) = (Some(1e-4), Some(100_000), Some(100.0));
-        let kept = |congestion, rtt_us| kept_window(Some(congestion), lost, rtt_us, in_use);
-        assert!((kept("cubic", rtt_us).unwrap() - 1.874).abs() < 0.001);
-        assert!((kept("reno", rtt_us).unwrap() - 1.2).abs() < 1e-9);
-        assert_eq!(kept("cubic", Some(100)), kept("reno", rtt_us));
-        assert_eq!(kept("bbr", rtt_us), None);
-        assert_eq!(kept_window(None, lost, rtt_us, in_use), None);
-        assert_eq!(kept_window(Some("cubic"), Some(0.0), rtt_us, in_use), None);
-        assert_eq!(kept_window(Some("cubic"), lost, rtt_us, Some(0.0)), None);
-    }
 }

@@ -1,5 +1,6 @@
 mod loss;
 mod quic;
+mod requests;
 
 use proptest::prelude::*;
 
@@ -214,11 +215,22 @@ proptest! {
             busy_us: Some(times[4]),
             rwnd_limited_us: Some(times[5]),
             min_rtt_us: Some(times[0] as u32),
+            rtt_us: times[2] as u32,
+            mss_bytes: times[5] as u32,
+            retransmitted_segments: times[1] as u32,
             ..TcpStatus::default()
         });
         flow.quic = Some(QuicStatus {
-            in_flight_bytes: Some(times[4]), cwnd_bytes: times[5], ..QuicStatus::default()
+            in_flight_bytes: Some(times[4]),
+            cwnd_bytes: times[5],
+            rtt_us: times[0] as u32,
+            sent_packets: times[1],
+            congestion_events: times[2],
+            ecn_events: Some(times[3]),
+            ..QuicStatus::default()
         });
+        flow.socket =
+            Some(SocketFacts { congestion: Some("cubic".to_owned()), ..SocketFacts::default() });
         let busiest = ThreadDemand { run_s: shares[0], wait_s: shares[1] };
         client.disturbance = Some(Box::new(Disturbance {
             busiest_thread: Some(busiest), ..Disturbance::default()
@@ -414,28 +426,10 @@ fn what_quic_waited_for_tells_more_than_its_window() {
     held.evidence.flow_control_ratio = Some(0.5);
     assert_eq!(quic(&held, waits(0.4, 0.1)), (Place::ReceiveWindow, Cause::ReceiveWindow));
     assert!(is_clear(&held, Cause::ReceiveWindow));
-    let stopped = |ratio| QuicFacts { standstill_ratio: Some(ratio), ..waits(0.4, 0.1) };
+    let stopped = |ratio| QuicFacts { wakeup_delay_ratio: Some(ratio), ..waits(0.4, 0.1) };
     assert_eq!(quic(&held, stopped(0.5)), (Place::ReceiveWindow, Cause::ReceiveWindow));
     let stopped = stopped(1.1);
     assert_eq!(quic(&held, stopped), (Place::Receiver, Cause::ReceiverIdle));
-}
-
-#[test]
-fn what_became_of_requests_tells_the_place() {
-    let idle = Facts::default();
-    let even =
-        Transactions { median_ns: 20_100_000.0, least_ns: 20_000_000.0, ..Default::default() };
-    assert_eq!(transactions(&idle, even), (Place::Path, Cause::PathDelay));
-    let fast = Transactions { median_ns: 30_000.0, least_ns: 20_000.0, ..Default::default() };
-    assert_eq!(transactions(&idle, fast), (Place::Sender, Cause::BothCpus));
-    let stalled = Transactions { stalled_share: 0.8, ..fast };
-    assert_eq!(transactions(&idle, stalled), (Place::Path, Cause::Stalls));
-    let stopped = Transactions { server_stood_still: true, ..stalled };
-    assert_eq!(transactions(&idle, stopped), (Place::Receiver, Cause::Stalls));
-    let lossy = Transactions { lost_share: 0.5, ..stalled };
-    assert_eq!(transactions(&idle, lossy), (Place::Path, Cause::Loss));
-    let scheduled = Facts { keeps_rate: true, ..idle };
-    assert_eq!(transactions(&scheduled, lossy), (Place::Sender, Cause::OwnPacing));
 }
 
 /// A stream up of so many intervals of a second, of which nothing is known but its bytes.
@@ -543,36 +537,6 @@ fn the_most_common_limit_of_several_flows_is_the_directions() {
     let causes: Vec<_> = limits.iter().map(|limit| (limit.flow, limit.cause)).collect();
     let (window, rate) = (Cause::ReceiveWindow, Cause::PathRate);
     assert_eq!(causes, [(None, window), (Some(0), window), (Some(1), rate), (Some(2), window)]);
-}
-
-#[test]
-fn requests_of_a_server_that_stood_still_stall_there() {
-    let mut draft = transfer(Transport::Tcp, 4);
-    let end = draft.plan.workload.end;
-    draft.plan.workload = Workload { end, ..Workload::rr(Transport::Tcp) };
-    assert!(matches!(draft.plan.workload.kind, Kind::Rr { .. }));
-    let mut histogram = Histogram::new();
-    for _ in 0..10_000 {
-        histogram.record_ns(50_000);
-    }
-    for _ in 0..10 {
-        histogram.record_ns(300_000_000);
-    }
-    let client = draft.client.as_mut().unwrap();
-    client.latency_hdr = Some(histogram.to_base64());
-    client.flows[0].transactions = Some(10_010);
-    let late = Standstills { longest_ns: 300_000_000, at_ns: 1, total_ns: 3_000_000_000 };
-    let disturbance = Disturbance { lateness: Some(late), ..Disturbance::default() };
-    let server = |disturbance| {
-        let mut draft = draft.clone();
-        draft.server.as_mut().unwrap().disturbance = Some(Box::new(disturbance));
-        let limit = finished(draft).summary.limits[0].clone();
-        (limit.place, limit.cause)
-    };
-    assert_eq!(server(disturbance), (Place::Receiver, Cause::Stalls));
-    let short = |all_ns| Disturbance { wakeup_delay_ns: Some(all_ns), ..Disturbance::default() };
-    assert_eq!(server(short(2 * SECOND_NS)), (Place::Receiver, Cause::Stalls));
-    assert_eq!(server(short(SECOND_NS)), (Place::Path, Cause::Stalls));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A conductor that wakes up later than this stood still.
 pub const LATE_NS: u64 = 100_000_000;
 /// Delays of a conductor's wake-ups that are longer than this add up.
-pub const WAKEUP_DELAY_NS: u64 = 10_000_000;
+pub const WAKEUP_DELAY_NS: u64 = 20_000_000;
 /// A stream that nothing arrives of for so long has a gap.
 pub const GAP_NS: u64 = 300_000_000;
 

@@ -60,6 +60,32 @@ fn waits_of_quic_without_flow_control_leave_it_to_the_window_in_flight() {
 }
 
 #[test]
+fn rare_losses_of_quic_are_told_and_marks_are_none() {
+    let told = |ecn_events, rtt_us| {
+        let mut draft = transfer(Transport::Quic, 5);
+        let waits = QuicWaits {
+            congestion_ns: 5 * SECOND_NS,
+            flow_control_ns: Some(0),
+            ..QuicWaits::default()
+        };
+        // 53 packets are Reno's average at one loss of 2,000, and 200 are in flight.
+        draft.client.as_mut().unwrap().flows[0].quic = Some(QuicStatus {
+            rtt_us,
+            min_rtt_us: rtt_us,
+            congestion_events: 5,
+            ecn_events,
+            in_flight_bytes: Some(240_000),
+            mtu_bytes: 1200,
+            ..quic_sender(waits, 5)
+        });
+        finished(draft).summary.limits[0].cause
+    };
+    assert_eq!(told(None, 50_000), Cause::Loss);
+    assert_eq!(told(Some(5), 50_000), Cause::Path);
+    assert_eq!(told(Some(5), 500_000), Cause::StartUp);
+}
+
+#[test]
 fn what_the_receivers_socket_dropped_of_quic_is_no_loss_of_the_path() {
     let mut draft = transfer(Transport::Quic, 5);
     let waits = QuicWaits {
