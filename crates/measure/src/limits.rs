@@ -130,7 +130,8 @@ pub struct LimitEvidence {
     /// Share of the segments or packets that were sent again, or lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_ratio: Option<f64>,
-    /// The average congestion window of CUBIC or Reno at the rate of losses, against the one in use; from three losses on.
+    /// The average congestion window of CUBIC or Reno at the rate of losses, against the one in use. Above 1 it takes
+    /// three losses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_window_ratio: Option<f64>,
     /// Share of the time in which QUIC's flow control held the sender up.

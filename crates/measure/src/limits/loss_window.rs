@@ -1,7 +1,7 @@
 //! The congestion window that the losses of a flow allow.
 
-/// Fewer losses tell of no rate at which packets are lost.
-const LEAST_LOSSES: u64 = 3;
+/// Fewer losses tell their rate roughly.
+const FEW_LOSSES: u64 = 3;
 
 /// What a flow lost, and had in flight.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +19,10 @@ pub(super) struct LossyFlow<'a> {
 impl LossyFlow<'_> {
     /// The average congestion window at this loss rate p, against the one in use. The average of CUBIC is
     /// 1.054 (RTT / p)^0.75 packets, RTT in seconds, and no less than Reno's (RFC 9438, section 5). That of Reno is
-    /// 1.2 / p^0.5 (RFC 3649). `None`: the losses are few, or the control has no such average.
+    /// 1.2 / p^0.5 (RFC 3649). `None`: nothing was lost, or the control has no such average, or the losses are few and the
+    /// average is above the window in use.
     pub(super) fn window_ratio(&self) -> Option<f64> {
-        if self.losses < LEAST_LOSSES || self.sent_packets < self.losses as f64 {
+        if self.losses == 0 || self.sent_packets < self.losses as f64 {
             return None;
         }
         let rate = self.losses as f64 / self.sent_packets;
@@ -31,7 +32,8 @@ impl LossyFlow<'_> {
             "reno" => reno,
             _ => return None,
         };
-        Some(average / self.window_packets?).filter(|ratio| ratio.is_finite())
+        let ratio = average / self.window_packets?;
+        (ratio.is_finite() && (self.losses >= FEW_LOSSES || ratio <= 1.0)).then_some(ratio)
     }
 }
 
@@ -58,8 +60,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_few_losses_or_other_controls() {
+    fn few_losses_tell_of_a_window_above_the_average() {
+        let few = LossyFlow { losses: 1, window_packets: Some(1100.0), ..FLOW };
+        // 1.054 x 10,000^0.75 packets.
+        assert!((few.window_ratio().unwrap() - 0.958).abs() < 0.001);
+    }
+
+    #[test]
+    fn nothing_is_told_without_losses_or_an_average() {
         for flow in [
+            LossyFlow { losses: 0, ..FLOW },
             LossyFlow { losses: 2, ..FLOW },
             LossyFlow { sent_packets: 0.0, ..FLOW },
             LossyFlow { congestion: Some("bbr"), ..FLOW },

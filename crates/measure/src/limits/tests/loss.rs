@@ -79,7 +79,8 @@ fn the_window_in_use_and_the_rate_of_losses_come_from_the_report() {
     assert!(advice.starts_with("0.020 % were lost"), "{advice}");
     assert_eq!(limit("reno", 10).cause, Cause::Loss);
     assert_eq!(limit("bbr", 10).cause, Cause::Path);
-    assert_eq!(limit("cubic", 2).cause, Cause::Path);
+    assert_eq!(limit("cubic", 1).cause, Cause::Loss);
+    assert_eq!(limit("cubic", 0).cause, Cause::Path);
 }
 
 #[test]
