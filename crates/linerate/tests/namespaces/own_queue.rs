@@ -44,6 +44,8 @@ impl<'a> Device<'a> {
         for words in [
             "qdisc add dev D root handle 1: htb default 1",
             "class add dev D parent 1: classid 1:1 htb rate 10gbit",
+            // Nothing is dropped beside the short queue.
+            "qdisc add dev D parent 1:1 handle 10: pfifo limit 100000",
             &format!("class add dev D parent 1: classid 1:2 htb rate {rate}"),
             &format!("qdisc add dev D parent 1:2 handle 20: {queue}"),
             &format!("filter add dev D parent 1: prio 1 protocol ip u32 match {ipv4} flowid 1:2"),
@@ -55,16 +57,21 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// What the short queue has dropped so far.
-    fn dropped(self) -> u64 {
+    /// What the kernel says of the device's queues.
+    fn queues(self) -> Value {
         let output = Command::new("tc")
             .args(["-n", self.namespace, "-s", "-j", "qdisc", "show", "dev", self.name])
             .output()
             .unwrap();
-        let disciplines: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let disciplines = disciplines.as_array().unwrap();
-        let queue = disciplines.iter().find(|one| one["handle"] == "20:").unwrap();
-        queue["drops"].as_u64().unwrap()
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// What the short queue has dropped so far.
+    fn dropped(self) -> u64 {
+        let queues = self.queues();
+        let queues = queues.as_array().unwrap();
+        let short = queues.iter().find(|one| one["handle"] == "20:").unwrap();
+        short["drops"].as_u64().unwrap()
     }
 }
 
@@ -159,7 +166,7 @@ fn send_quic(
                     is_too_much.then_some((run, drops))
                 });
                 let (run, drops) = too_much.expect("none of many was too much");
-                judge(&words.join(" "), &run, drops);
+                judge(&format!("{}, {}", words.join(" "), device.queues()), &run, drops);
             }
         });
     }
