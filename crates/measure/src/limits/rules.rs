@@ -221,8 +221,8 @@ pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
     if let Some(processor) = facts.processor(DATAGRAM_DEMAND) {
         return processor;
     }
-    let drops =
-        above(seen.socket_drop_ratio, if seen.drops_trains { TRAINS_DROPPED } else { MOSTLY });
+    let dropped = if seen.drops_trains { TRAINS_DROPPED } else { MOSTLY };
+    let drops = above(seen.socket_drop_ratio, dropped);
     if facts.loses() && drops {
         return (Place::Receiver, Cause::ReceiverSocket);
     }

@@ -468,29 +468,30 @@ fn held_by_window(second: u64) -> TcpStatus {
     }
 }
 
+/// The client's samples of each second, with what its kernel says at the end of it.
+fn samples_of(seconds: u32, tcp: impl Fn(u64) -> TcpStatus) -> Vec<Sample> {
+    let sample = |index| Sample {
+        index,
+        from_ns: u64::from(index) * SECOND_NS,
+        to_ns: u64::from(index + 1) * SECOND_NS,
+        flows: vec![FlowSample {
+            sent_bytes: Some(12_500_000),
+            tcp: Some(tcp(u64::from(index) + 1)),
+            ..FlowSample::default()
+        }],
+        ..Sample::nothing(Role::Client)
+    };
+    (0..seconds).map(sample).collect()
+}
+
 #[test]
 fn a_receive_window_is_found_with_the_window_that_would_do() {
     let mut draft = transfer(Transport::Tcp, 5);
-    draft.samples = (0..5)
-        .map(|index| Sample {
-            index,
-            from_ns: u64::from(index) * SECOND_NS,
-            to_ns: u64::from(index + 1) * SECOND_NS,
-            flows: vec![FlowSample {
-                flow: 0,
-                sent_bytes: Some(12_500_000),
-                tcp: Some(match index {
-                    // In the last second nothing held it up, and round trips were long.
-                    4 => {
-                        TcpStatus { rtt_us: 200_000, busy_us: Some(5_000_000), ..held_by_window(4) }
-                    }
-                    _ => held_by_window(u64::from(index) + 1),
-                }),
-                ..FlowSample::default()
-            }],
-            ..Sample::nothing(Role::Client)
-        })
-        .collect();
+    draft.samples = samples_of(5, |second| match second {
+        // In the last second nothing held it up, and round trips were long.
+        5 => TcpStatus { rtt_us: 200_000, busy_us: Some(5_000_000), ..held_by_window(4) },
+        _ => held_by_window(second),
+    });
     let client = draft.client.as_mut().unwrap();
     client.flows[0].tcp = Some(TcpStatus { busy_us: Some(5_000_000), ..held_by_window(4) });
     let queues = |notsent_bytes, receive_queue_bytes| {

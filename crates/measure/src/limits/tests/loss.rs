@@ -86,19 +86,7 @@ fn the_window_in_use_and_the_rate_of_losses_come_from_the_report() {
 #[test]
 fn losses_of_one_interval_are_none_of_the_others() {
     let mut draft = transfer(Transport::Tcp, 10);
-    draft.samples = (0..10)
-        .map(|index| Sample {
-            index,
-            from_ns: u64::from(index) * SECOND_NS,
-            to_ns: u64::from(index + 1) * SECOND_NS,
-            flows: vec![FlowSample {
-                sent_bytes: Some(12_500_000),
-                tcp: Some(busy(u64::from(index) + 1, 200)),
-                ..FlowSample::default()
-            }],
-            ..Sample::nothing(Role::Client)
-        })
-        .collect();
+    draft.samples = samples_of(10, |second| busy(second, 200));
     let flow = &mut draft.client.as_mut().unwrap().flows[0];
     flow.tcp = Some(busy(10, 200));
     flow.queues = Some(SocketQueues { notsent_bytes: Some(400_000), ..SocketQueues::default() });
