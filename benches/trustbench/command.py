@@ -53,7 +53,7 @@ def parse():
                         help="tests at the same time, each in a network of its own [default: %(default)s]")
     parser.add_argument("--busy", action="store_true",
                         help="the machine does other things too: to say so is no flag without a fault, no processor is made "
-                             "busy, and freezes are left out")
+                             "busy, and stops over QUIC are left out")
     parser.add_argument("--slack", type=float, default=0.0, metavar="SHARE",
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
