@@ -301,7 +301,8 @@ impl Settings {
             .datagram_receive_buffer_size(self.datagrams.then_some(DATAGRAMS_RECEIVED_BYTES))
             .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
-            config.initial_mtu(bytes).mtu_discovery_config(None);
+            // As the least too: losses would otherwise be taken for a path that carries less.
+            config.initial_mtu(bytes).min_mtu(bytes).mtu_discovery_config(None);
         } else {
             let mut discovery = MtuDiscoveryConfig::default();
             discovery.upper_bound(self.mtu_most_bytes.unwrap_or(most_payload_bytes));
