@@ -132,7 +132,8 @@ impl Namespaces {
     /// [`Error::Io`] where a device fails.
     pub fn run(&self, link: &Link, pace: &Pace, cancel: &Cancel) -> Result<Report, Error> {
         let mut notes = self.notes.clone();
-        notes.extend(prepare_thread(pace)?);
+        let prepared = prepare_thread(pace)?;
+        notes.extend(prepared.notes.iter().cloned());
         let started_utc_ns = utc_ns();
         let done = forward(link, &self.devices, pace, cancel).map_err(|source| Error::Io {
             operation: "forward packets between",
@@ -153,6 +154,7 @@ impl Namespaces {
             started_utc_ns,
             elapsed_ns: done.elapsed_ns,
             pace: *pace,
+            real_time: prepared.is_real_time(),
             to_right: passed(0, done.right),
             to_left: passed(1, done.left),
             accuracy,

@@ -15,6 +15,7 @@ use linerate_system::cancel::Cancel;
 use linerate_system::clock::{MILLISECOND_NS, monotonic_ns};
 use linerate_system::error::Error;
 use linerate_system::poll::timespec;
+use linerate_system::socket::RealTime;
 
 /// Packets taken from one side before the other side and those that are due are looked at.
 const READS_MAX: usize = 16;
@@ -154,13 +155,27 @@ pub(super) fn time_until(wake_ns: u64) -> Timespec {
     timespec(sleep_ns)
 }
 
-/// Prepares the calling thread: pins it, and lets it sleep to the nanosecond. Returns what
-/// the user should know.
+/// How the emulating thread runs, as long as this lives.
+pub(super) struct Prepared {
+    /// What the user should know.
+    pub(super) notes: Vec<String>,
+    real_time: Option<RealTime>,
+}
+
+impl Prepared {
+    /// Whether the thread is in the real-time class.
+    pub(super) fn is_real_time(&self) -> bool {
+        self.real_time.is_some()
+    }
+}
+
+/// Prepares the calling thread: pins it, and lets it sleep to the nanosecond. One that sleeps takes the real-time class
+/// where it may: other programs then don't delay packets.
 ///
 /// # Errors
 ///
 /// [`Error::Host`] where it can't be pinned.
-pub(super) fn prepare_thread(pace: &Pace) -> Result<Vec<String>, Error> {
+pub(super) fn prepare_thread(pace: &Pace) -> Result<Prepared, Error> {
     let mut notes = Vec::new();
     if let Some(cpu) = pace.cpu {
         linerate_system::affinity::pin(cpu).map_err(|_| {
@@ -175,5 +190,8 @@ pub(super) fn prepare_thread(pace: &Pace) -> Result<Vec<String>, Error> {
     {
         notes.push(format!("the system may wake the emulator up to 50 µs late: {error}"));
     }
-    Ok(notes)
+    // One that spins would leave nothing to anybody.
+    let sleeps = pace.waiting == Waiting::Sleeping;
+    let real_time = sleeps.then(RealTime::take_thread).and_then(Result::ok);
+    Ok(Prepared { notes, real_time })
 }

@@ -1,5 +1,8 @@
 //! A path that drops packets of more than 1,280 bytes and tells nobody, as behind a tunnel whose ICMP is filtered.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use crate::ends::{Server, Spoken};
 use crate::in_network;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, SERVER_V4, run};
@@ -33,6 +36,75 @@ fn a_native_test_whose_packets_fit_keeps_its_result() {
         ] {
             let words: Vec<&str> = words.split(' ').collect();
             server.measure(&words).assert_complete();
+        }
+    });
+}
+
+/// The server counts the packets behind the handshake that are longer than 1,300 bytes, and either end drops those that
+/// arrive if asked to. They have a short header (RFC 9000, section 17.3).
+fn filter_long(network: &Network, verdict: &str) {
+    let long = "meta l4proto udp @th,64,2 == 1 udp length > 1300 counter name long";
+    for (namespace, leaving) in [(&network.client, ""), (&network.server, long)] {
+        let rules = format!(
+            "flush ruleset; table inet linerate {{
+                counter long {{ }}
+                chain arriving {{
+                    type filter hook input priority 0
+                    {long} {verdict}
+                }}
+                chain leaving {{
+                    type filter hook output priority 0
+                    {leaving}
+                }}
+            }}"
+        );
+        run(&["ip", "netns", "exec", namespace, "nft", &rules]).unwrap();
+    }
+}
+
+/// Packets of which all long ones get lost for a second look like such a path.
+#[test]
+fn long_quic_datagrams_outlive_an_outage() {
+    in_network(|network| {
+        let server = Server::start(network);
+        for (load, way) in [("--mtu 1400", "--up"), ("--mtu 1400", "--down"), ("", "--up")] {
+            let words = format!("stream --quic --datagram --size 1300 --rate 10M --time 6s {load}");
+            let words = words.split_whitespace().chain(["--no-offload", way]).collect::<Vec<_>>();
+            filter_long(network, "");
+            let client = server.start_client(&words);
+            while network.counted("long") < 100 && client.is_running() {
+                sleep(Duration::from_millis(50));
+            }
+            filter_long(network, "drop");
+            sleep(Duration::from_secs(1));
+            let dropped = network.counted("long");
+            filter_long(network, "");
+            let run = client.finish().document;
+            run.assert_complete();
+            assert!(dropped > 0, "nothing was dropped");
+            let role = if way == "--up" { "client" } else { "server" };
+            let mtu_bytes = run.report(role)["flows"][0]["quic"]["mtu_bytes"].as_u64().unwrap();
+            let count = |name: &str| run.count(&format!("/summary/datagrams/{name}"));
+            assert!(count("lost") >= dropped, "{words:?}: {} of {dropped}", count("lost"));
+            assert!(count("received") > 500, "{words:?}: {}", run.json());
+            if load.is_empty() {
+                assert!(mtu_bytes > 1_300, "{mtu_bytes}");
+            } else {
+                assert_eq!((mtu_bytes, count("refused")), (1_400, 0), "{words:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_fixed_length_that_does_not_fit_is_named() {
+    in_network(|network| {
+        lower_into_black_hole(network);
+        let server = Server::start(network);
+        for words in ["stream --quic --mtu 1400", "rr --quic --datagram --mtu 1400"] {
+            let words: Vec<&str> = words.split(' ').collect();
+            let told = server.measure(&words).json().to_string();
+            assert!(told.contains("packets of 1400 bytes were asked for"), "{words:?}: {told}");
         }
     });
 }

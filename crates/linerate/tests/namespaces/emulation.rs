@@ -146,17 +146,21 @@ fn both_ends_of_a_quic_connection_tell_what_was_marked() {
         }
         let run = Server::start(&emulator.network).measure(&["stream", "--quic", "--time", "3s"]);
         let quic = |role| run.report(role)["flows"][0]["quic"].clone();
-        let counters = emulator.stop()["to_right"]["counters"].clone();
-        let (marked, received) =
-            (counters["marked"].as_u64().unwrap(), &quic("server")["received_ce_datagrams"]);
-        let received = received.as_u64().unwrap();
+        let report = emulator.stop();
+        let counters = &report["to_right"]["counters"];
+        let marked = counters["marked"].as_u64().unwrap();
+        let received = |role| quic(role)["received_ce_datagrams"].as_u64().unwrap();
+        let received_by_client = received("client");
+        let received = received("server");
         // The last ones may come when the server's flow has ended.
         assert!(
             marked > 5 && received <= marked && received > marked / 2,
             "{received} of {counters}"
         );
         assert!(quic("client")["ecn_events"].as_u64() > Some(0), "{}", quic("client"));
-        assert_eq!(quic("client")["received_ce_datagrams"], 0);
+        // Acknowledgements are marked where the emulator was so late that many stood before it.
+        let marked_back = report["to_left"]["counters"]["marked"].as_u64().unwrap();
+        assert!(received_by_client <= marked_back, "{received_by_client} of {marked_back}");
     });
 }
 

@@ -160,7 +160,8 @@ impl Forwarder {
     ///
     /// [`Error::Io`] where a socket fails that all depends on.
     pub fn run(self, link: &Link, pace: &Pace, cancel: &Cancel) -> Result<Report, Error> {
-        let mut notes = prepare_thread(pace)?;
+        let prepared = prepare_thread(pace)?;
+        let mut notes = prepared.notes.clone();
         let (started_utc_ns, begun_ns) = (utc_ns(), monotonic_ns());
         let (address, options) = (self.address, self.options);
         let not_emulated = not_emulated(link, options);
@@ -180,6 +181,7 @@ impl Forwarder {
             started_utc_ns,
             elapsed_ns,
             pace: *pace,
+            real_time: prepared.is_real_time(),
             to_right,
             to_left,
             accuracy,

@@ -33,9 +33,7 @@ struct Seen<'a> {
 impl<'a> Ends<'a> {
     /// What the busiest thread of an end ran and waited, as a share of its time.
     pub(super) fn demand(report: &EndReport) -> Option<f64> {
-        let busiest = report.disturbance.as_ref()?.busiest_thread?;
-        let demand = busiest.all_s() * 1e9 / report.elapsed_ns as f64;
-        (demand.is_finite() && report.elapsed_ns > 0).then(|| demand.min(1.0))
+        report.disturbance.as_ref()?.busiest_thread?.ratio(report.elapsed_ns)
     }
 
     /// The samples of an end that have a flow, warm-up too.

@@ -125,4 +125,20 @@ impl ThreadDemand {
     pub fn all_s(self) -> f64 {
         self.run_s + self.wait_s
     }
+
+    /// Both together as a share of a measured time, 1 at most: the readings may lie a little outside of it. `None`:
+    /// nothing was measured.
+    pub fn ratio(self, measured_ns: u64) -> Option<f64> {
+        self.part_of(self.all_s(), measured_ns)
+    }
+
+    /// The share of a measured time that it waited, likewise.
+    pub fn wait_ratio(self, measured_ns: u64) -> Option<f64> {
+        self.part_of(self.wait_s, measured_ns)
+    }
+
+    fn part_of(self, part_s: f64, measured_ns: u64) -> Option<f64> {
+        let ratio = part_s / self.all_s().max(measured_ns as f64 / 1e9);
+        (ratio.is_finite() && measured_ns > 0).then_some(ratio)
+    }
 }

@@ -216,9 +216,8 @@ impl Judged<'_> {
         let disturbance = report.disturbance.as_deref();
         let others = others_share(report, other);
         let waited = disturbance
-            .and_then(|disturbance| disturbance.busiest_thread)
-            .map(|thread| thread.wait_s / seconds(report.elapsed_ns.max(1)))
-            .filter(|waited| *waited > WAITED && waited.is_finite());
+            .and_then(|disturbance| disturbance.busiest_thread?.wait_ratio(report.elapsed_ns))
+            .filter(|waited| *waited > WAITED);
         if let (Some(waited), Some(others)) = (waited, others.filter(|others| *others > OTHERS)) {
             reasons.push(ratio(
                 (ReasonCode::CpuContended, role),

@@ -352,6 +352,14 @@ fn waits_for_a_processor_count_where_others_used_it() {
     assert_eq!((reason.value, reason.end), (Some(0.3), Some(Role::Client)));
     disturbance(&mut draft.client).busiest_thread = Some(ThreadDemand { wait_s: 2.0, ..busiest });
     assert!(status(&draft).reasons.is_empty(), "a fifth of the time");
+    // The thread was read a little before and after the measured time.
+    let all = ThreadDemand { run_s: 4.0, wait_s: 12.0 };
+    disturbance(&mut draft.client).busiest_thread = Some(all);
+    assert_eq!(only(&draft).value, Some(0.75));
+    let nothing = draft.client.as_mut().unwrap();
+    nothing.elapsed_ns = 0;
+    let contended = |reason: &Reason| reason.code == ReasonCode::CpuContended;
+    assert!(!status(&draft).reasons.iter().any(contended), "nothing was measured");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A thread of this process, by its number.
 type ThreadId = libc::pid_t;
 
-/// All threads of this process are in the real-time class (SCHED_FIFO, the lowest priority), until this is dropped:
+/// Threads of this process are in the real-time class (SCHED_FIFO, the lowest priority), until this is dropped:
 /// then each has the class again that it had (sched(7)).
 #[derive(Debug)]
 pub struct RealTime {
@@ -24,22 +24,36 @@ impl RealTime {
         let mut taken = Self { threads: Vec::new() };
         for entry in fs::read_dir("/proc/self/task")? {
             let name = entry?.file_name();
-            let Some(thread) = name.to_str().and_then(|name| ThreadId::from_str(name).ok()) else {
-                continue;
-            };
-            // SAFETY: the call takes a number and touches no memory.
-            let policy = unsafe { libc::sched_getscheduler(thread) };
-            // A thread that has ended, or that is in some class on purpose, stays as it is.
-            if policy & !libc::SCHED_RESET_ON_FORK != libc::SCHED_OTHER {
-                continue;
-            }
-            match set(thread, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1) {
-                Ok(()) => taken.threads.push((thread, policy)),
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => return Err(error),
+            if let Some(thread) = name.to_str().and_then(|name| ThreadId::from_str(name).ok()) {
+                taken.add(thread)?;
             }
         }
         Ok(taken)
+    }
+
+    /// Puts the calling thread into the real-time class, for a thread that sleeps most of the time.
+    ///
+    /// # Errors
+    /// As [`RealTime::take`].
+    pub fn take_thread() -> io::Result<Self> {
+        let mut taken = Self { threads: Vec::new() };
+        taken.add(rustix::thread::gettid().as_raw_nonzero().get())?;
+        Ok(taken)
+    }
+
+    fn add(&mut self, thread: ThreadId) -> io::Result<()> {
+        // SAFETY: the call takes a number and touches no memory.
+        let policy = unsafe { libc::sched_getscheduler(thread) };
+        // A thread that has ended, or that is in some class on purpose, stays as it is.
+        if policy & !libc::SCHED_RESET_ON_FORK != libc::SCHED_OTHER {
+            return Ok(());
+        }
+        match set(thread, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1) {
+            Ok(()) => self.threads.push((thread, policy)),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 }
 
@@ -73,13 +87,15 @@ mod tests {
 
     #[test]
     fn threads_have_the_class_until_it_is_dropped() {
-        match RealTime::take() {
-            Ok(taken) => {
-                assert_eq!(class(), "1");
-                drop(taken);
+        for take in [RealTime::take, RealTime::take_thread] {
+            match take() {
+                Ok(taken) => {
+                    assert_eq!(class(), "1");
+                    drop(taken);
+                }
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
             }
-            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+            assert_eq!(class(), "0");
         }
-        assert_eq!(class(), "0");
     }
 }

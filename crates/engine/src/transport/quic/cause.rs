@@ -7,8 +7,9 @@ use linerate_wire::visible::visible_line;
 use quinn_proto::coding::Codec;
 use quinn_proto::{ConnectionClose, ConnectionError, TransportErrorCode};
 
-use super::connection::StreamAbort;
+use super::connection::{Connection, StreamAbort};
 use super::hello::take_varint;
+use super::settings::LEAST_PAYLOAD_BYTES;
 
 /// How a peer closed a connection (RFC 9000, section 19.19).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,24 @@ impl Cause {
 
     pub(crate) fn error(&self) -> io::Error {
         io::Error::new(self.kind, self.clone())
+    }
+}
+
+impl Connection {
+    /// Why this connection was lost.
+    pub(super) fn cause_of(&self, error: &ConnectionError) -> Cause {
+        let mut cause = Cause::of(error);
+        let mtu_bytes = self.proto.current_mtu();
+        let heard_nothing = self.proto.stats().udp_rx.datagrams == 0;
+        // Where the length is discovered, the first packets are as short as any path carries.
+        if cause.kind == io::ErrorKind::TimedOut && heard_nothing && mtu_bytes > LEAST_PAYLOAD_BYTES
+        {
+            cause.text.push_str(&format!(
+                "; packets of {mtu_bytes} bytes were asked for: if the path carries less, give a \
+                 smaller --mtu or none"
+            ));
+        }
+        cause
     }
 }
 

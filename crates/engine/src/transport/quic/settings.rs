@@ -37,6 +37,11 @@ pub(super) const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
+/// How long the packets of a path stay short that seemed to carry no longer ones. The crate's minute would outlast most
+/// tests; RFC 8899, section 5.2, looks for longer ones again at once.
+const BLACK_HOLE_COOLDOWN: Duration = Duration::from_secs(1);
+/// What the packets of a handshake are filled up to at most: the crate gives the length in their header two bytes.
+const MOST_FIRST_BYTES: u16 = 16_000;
 /// How long a client's handshake may take, unless told otherwise.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// What a server keeps of one client that it has not decided about, and of all of them over one socket.
@@ -302,10 +307,13 @@ impl Settings {
             .datagram_send_buffer_size(DATAGRAMS_TAKEN_BYTES);
         if let Some(bytes) = self.mtu_bytes {
             // As the least too: losses would otherwise be taken for a path that carries less.
-            config.initial_mtu(bytes).min_mtu(bytes).mtu_discovery_config(None);
+            let first_bytes = bytes.min(MOST_FIRST_BYTES);
+            config.initial_mtu(bytes).min_mtu(first_bytes).mtu_discovery_config(None);
         } else {
             let mut discovery = MtuDiscoveryConfig::default();
-            discovery.upper_bound(self.mtu_most_bytes.unwrap_or(most_payload_bytes));
+            discovery
+                .upper_bound(self.mtu_most_bytes.unwrap_or(most_payload_bytes))
+                .black_hole_cooldown(BLACK_HOLE_COOLDOWN);
             config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
