@@ -30,7 +30,9 @@ impl NativeClientTest<'_> {
     fn conduct_load(&mut self, load: &mut Load) -> Result<(), Error> {
         let now_ns = monotonic_ns();
         if let Some(opener) = &mut self.opener {
-            opener.advance(now_ns, load)?;
+            if opener.advance(now_ns, load)? {
+                self.control.machine.flow_stood(now());
+            }
             if opener.is_done() {
                 self.opener = None;
             }

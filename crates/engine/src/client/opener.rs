@@ -114,8 +114,8 @@ impl Opener {
         self.latest_ns.min(self.stood_ns + NEXT_FLOW_NS)
     }
 
-    /// Goes on as far as it can; flows that stand go to the load.
-    pub(super) fn advance(&mut self, now_ns: u64, load: &mut Load) -> Result<(), Error> {
+    /// Goes on as far as it can; flows that stand go to the load. Whether any does.
+    pub(super) fn advance(&mut self, now_ns: u64, load: &mut Load) -> Result<bool, Error> {
         if now_ns > self.deadline_ns() && !self.is_done() {
             return Err(self.lost_patience(now_ns));
         }
@@ -138,7 +138,7 @@ impl Opener {
                 self.stood_ns = now_ns;
             }
         }
-        Ok(())
+        Ok(self.stood_ns == now_ns)
     }
 
     /// Which of the pending sockets have something to say.

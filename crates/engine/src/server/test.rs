@@ -16,9 +16,11 @@ use crate::clock::{SECOND_NS, now, utc_ns};
 use crate::load::Load;
 use crate::waker::Waker;
 
-/// The flows must stand and the load begin within this time after admission, or after the time
-/// that the client named.
+/// In this time after admission some flow must come, and another in each such time after that, until all stand. The load
+/// must then begin in this time, or so long after the time that the client named.
 const SETUP_NS: u64 = 60 * SECOND_NS;
+/// The longest that the flows may take to come, one after the other.
+const LONGEST_SETUP_NS: u64 = 600 * SECOND_NS;
 /// The longest wait for a start time that a client names.
 const LONGEST_WAIT_NS: u64 = 3600 * SECOND_NS;
 /// The same of a client that measures alone: no other client is served meanwhile.
@@ -49,12 +51,21 @@ pub(super) struct Test {
     /// Whether no other client measures meanwhile.
     exclusive: bool,
     said_ready: bool,
+    setup: Setup,
     /// When to open the load (monotonic), once the client has asked.
     opens_at_ns: Option<u64>,
     /// When the server ends the load itself (monotonic), as it allows no longer one.
     cut_at_ns: Option<u64>,
     finishing: bool,
     expires_ns: u64,
+}
+
+/// How the flows come.
+struct Setup {
+    /// When they might begin to.
+    admitted_ns: u64,
+    /// How many had come when it was last looked.
+    come: usize,
 }
 
 impl Test {
@@ -78,6 +89,7 @@ impl Test {
             max_time_ns,
             exclusive,
             said_ready: false,
+            setup: Setup { admitted_ns: now_ns, come: 0 },
             opens_at_ns: None,
             cut_at_ns: None,
             finishing: false,
@@ -188,7 +200,15 @@ impl Test {
         let Some(load) = &mut self.load else { return };
         if !self.said_ready && load.all_ready() {
             self.said_ready = true;
+            self.expires_ns = now_ns + SETUP_NS;
             machine.ready();
+        }
+        if !self.said_ready && now_ns > self.expires_ns {
+            let (come, latest_ns) = (load.flows_come(), self.setup.admitted_ns + LONGEST_SETUP_NS);
+            if come > self.setup.come {
+                self.expires_ns = latest_ns.min(now_ns + SETUP_NS);
+            }
+            self.setup.come = come;
         }
         if self.said_ready && self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.opens_at_ns = None;
@@ -248,7 +268,7 @@ impl Test {
                  --flows, or raise the limits of open files (ulimit -n)",
                 load.flows_come(),
                 self.workload.total_flows(),
-                SETUP_NS / SECOND_NS
+                now_ns.saturating_sub(self.setup.admitted_ns) / SECOND_NS
             ),
         })
     }

@@ -28,6 +28,8 @@ const EACH: Duration = Duration::from_micros(500);
 /// What idle clients may cost a server: netserver has 1,024 clients without a test, each with a thread, and
 /// those that are on their way out.
 const MOST_BYTES: u64 = 200 << 20;
+/// Above this a flood waits: a quarter of what a socket holds.
+const MOST_WAITING_BYTES: usize = 50_000;
 
 /// What one in ten clients says before it falls silent; the others say less than all of it, or
 /// nothing.
@@ -200,7 +202,22 @@ fn every_server_serves_beside_the_same_mix_of_idle_clients() {
     }
 }
 
-/// Sends a server what comes here, whole and with wrong bits, and gives nothing back.
+/// What waits in the socket of a server on this port (proc(5): /proc/net/udp and udp6).
+fn waiting_bytes(port: u16) -> usize {
+    let table = |name| std::fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+    let table = table("udp") + &table("udp6");
+    let waiting = table.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let local = fields.nth(1)?;
+        let received = fields.nth(2)?.split_once(':')?.1;
+        let is_its = local.ends_with(&format!(":{port:04X}"));
+        is_its.then(|| usize::from_str_radix(received, 16).unwrap_or(0))
+    });
+    waiting.max().unwrap_or(0)
+}
+
+/// Sends a server what comes here, whole and with wrong bits, and gives nothing back. A server that a busy machine
+/// doesn't run is waited for: others' packets must not be dropped for want of room.
 fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool, count: &AtomicUsize) {
     let to = UdpSocket::bind((FLOOD, 0)).unwrap();
     to.connect((FLOOD, port)).unwrap();
@@ -208,6 +225,9 @@ fn swallow(from: &UdpSocket, port: u16, goes_on: &AtomicBool, count: &AtomicUsiz
     let (mut random, mut bytes) = (Random::draw("packets"), [0; 2048]);
     while goes_on.load(Ordering::Relaxed) {
         let Ok(length) = from.recv(&mut bytes) else { continue };
+        while waiting_bytes(port) > MOST_WAITING_BYTES && goes_on.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         // What the kernel has no room for is lost, as in any network.
         let _lost = to.send(&bytes[..length]);
         let mut wrong = bytes[..length].to_vec();
@@ -232,11 +252,11 @@ fn unfinished_quic_handshakes_do_not_block_others() {
         // Each has 64 of them under way at a time, on each of its threads.
         let _flood: Vec<Process> =
             (0..12).map(|_| Process::start(&format!("{words} -threads:2 -conns:125"))).collect();
-        // More than half of the flood has begun, however long this machine takes for it.
+        // Half of the flood has begun, however long this machine takes for it.
         let has_begun = || {
             host.assert_serves();
             host.assert_holds_at_most(8, MOST_BYTES);
-            count.load(Ordering::Relaxed) > 1_000
+            count.load(Ordering::Relaxed) > 12 * 2 * 64 / 2
         };
         assert!(holds_within(LONGEST, has_begun), "the flood had {count:?} packets");
         drop(end);

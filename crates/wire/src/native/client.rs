@@ -31,7 +31,7 @@ pub const SILENCE_NS: u64 = 5_000_000_000;
 /// repeated with each pong) or to start the load when it should.
 pub const ANSWER_NS: u64 = 10_000_000_000;
 
-/// How long the flows may take to be set up.
+/// How long the server may take to be ready from when the last flow stood.
 pub const SETUP_NS: u64 = 120_000_000_000;
 
 /// How long a server may take from the end of the load to its result, not counting the time in
@@ -104,6 +104,14 @@ impl Client {
     /// How far the conversation has come.
     pub fn stage(&self) -> Stage {
         self.stage
+    }
+
+    /// Another flow stands: the server has as long again to be ready.
+    pub fn flow_stood(&mut self, now: Now) {
+        self.now = now;
+        if self.stage == Stage::Admitted {
+            self.progress_ns = now.monotonic_ns;
+        }
     }
 
     /// Asks the server to start the load at a time (UTC, nanoseconds since 1970) or at once.

@@ -324,3 +324,29 @@ fn a_lease_within_a_lease_and_a_token_that_is_none_break_the_protocol() {
         assert!(failed && server.is_over(), "{lease}");
     }
 }
+
+/// The client's stage after these seconds, of which each brings a pong and, where asked for, another flow.
+fn stage_after(seconds: u64, flows_come: bool) -> Stage {
+    let (mut client, mut server) = at(Stage::Admitted);
+    for second in 0..seconds {
+        let now = now(second * 1_000_000_000);
+        client.handle_timeout(now);
+        while let Some(frame) = client.poll_message() {
+            server.handle_bytes(now, &frame);
+        }
+        while let Some(frame) = server.poll_message() {
+            client.handle_bytes(now, &frame);
+        }
+        if flows_come {
+            client.flow_stood(now);
+        }
+    }
+    client.stage()
+}
+
+#[test]
+fn a_client_waits_for_a_ready_server_from_its_last_flow_on() {
+    assert_eq!(stage_after(115, false), Stage::Admitted);
+    assert_eq!(stage_after(125, false), Stage::Over);
+    assert_eq!(stage_after(500, true), Stage::Admitted);
+}

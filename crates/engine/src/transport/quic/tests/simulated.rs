@@ -120,10 +120,13 @@ fn every_transfer_ends_and_is_right_whatever_the_path_does() {
     for seed in 0..SEEDS {
         let pick = |from: &[u64], by: u64| from[(seed / by) as usize % from.len()];
         let clear = CLEAR[seed as usize % CLEAR.len()];
+        let mtu_bytes = [None, Some(1_200), Some(9_000)][(seed / 5 % 3) as usize];
         let settings = Settings {
             congestion: congestions[seed as usize % congestions.len()],
             stream_window_bytes: pick(&[8 << 20, 20_000], 2) as u32,
-            mtu_bytes: [None, Some(1_200), Some(9_000)][(seed / 5 % 3) as usize],
+            mtu_bytes,
+            // Less would be refused.
+            initial_window_bytes: mtu_bytes.map(|bytes| u64::from(bytes.max(6_000)) * 2),
             ids: ConnectionIds {
                 server: (pick(&[0, 1], 6) == 1).then_some(77),
                 mark: Mark::new(b"mark").filter(|_| pick(&[0, 0, 1], 8) == 1),
