@@ -26,7 +26,7 @@ def full_after_s(curve):
 
 
 def verdict(pair_of_curves, is_met):
-    """Whether a bar is met; None where the emulator was late and it isn't: that may be why."""
+    """Whether a bar is met; None where the machine was busy and it isn't: that may be why."""
     return is_met or (False if all(curve.is_trusted for curve in pair_of_curves) else None)
 
 

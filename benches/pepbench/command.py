@@ -15,7 +15,7 @@ from .picture import render_picture
 
 Row = namedtuple("Row", "link loss_percent protocol is_proxied")
 LOSSES = (0, 0.01, 0.1, 1)
-VERDICTS = {True: "met", False: "NOT MET", None: "no verdict, as the emulator was late"}
+VERDICTS = {True: "met", False: "NOT MET", None: "no verdict, as the machine was busy"}
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -70,7 +70,7 @@ def measure(rows, options):
                     continue
                 curve = download(options.linerate, pathlib.Path(folder), row, options.time)
                 found[row] = curve
-                late = "" if curve.is_trusted else "  (the emulator was late)"
+                late = "" if curve.is_trusted else "  (the machine was busy)"
                 print(f"{name(row)}: {line(curve)}{late}", flush=True)
 
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:

@@ -15,7 +15,7 @@ class Curve:
     def __init__(self, interval_s, interval_bytes):
         self.interval_s = interval_s
         self.interval_bytes = list(interval_bytes)
-        # Whether the emulator kept its own times.
+        # Whether the emulator kept its own times, and the programs had processors.
         self.is_trusted = True
 
     @classmethod

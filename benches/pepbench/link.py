@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -61,6 +62,8 @@ class Link:
         self.report_path = folder / f"{name}.json"
         self.programs = []
         self.report = None
+        # How long the programs at the right have waited for a processor, until the last run.
+        self.waited_s = 0.0
 
     def __enter__(self):
         words = [self.linerate, "link", str(self.path), "--left", self.left, "--right", self.right,
@@ -94,11 +97,19 @@ class Link:
     def run(self, words, limit_s):
         """Runs a program in the left namespace; its output."""
         inside = ["ip", "netns", "exec", self.left, *words]
-        return subprocess.run(inside, capture_output=True, text=True, timeout=limit_s, check=True).stdout
+        output = subprocess.run(inside, capture_output=True, text=True, timeout=limit_s, check=True).stdout
+        self.waited_s = sum(waited_s(program.pid) for program in self.programs)
+        return output
 
     def set_first_window(self, segments):
         """Has TCP connections from the right begin with so many segments."""
         change_route(self.right, "initcwnd", str(segments))
+
+
+def waited_s(pid):
+    """How long the threads of a process have waited for a processor (proc(5): schedstat)."""
+    threads = pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text(encoding="ascii").split()[1]) for thread in threads) / 1e9
 
 
 def change_route(namespace, name, value):

@@ -24,7 +24,7 @@ def render_page(curves, judged, seconds):
     """docs/pep.md."""
     links = {row.link for row in curves}
     described = "".join(f"| {link} | {of.words} |\n" for link, of in LINKS.items() if link in links)
-    late = sum(not curve.is_trusted for curve in curves.values())
+    busy = sum(not curve.is_trusted for curve in curves.values())
     bars = "\n".join(f"* {text}: {'met' if is_met else 'not met' if is_met is False else 'no verdict'}" for text, is_met in judged)
     return f"""# What the proxy is for
 
@@ -43,7 +43,8 @@ QUIC is `linerate qperf` with CUBIC. TCP is `linerate iperf3 -R`, also with CUBI
 clients begin with 100, as in the published measurements (`--iw 100`; for TCP `initcwnd 100` of the
 route).
 
-In {late} of {len(curves)} rows the emulator's own report says that it sent packets late.
+In {busy} of {len(curves)} rows the machine was busy: the emulator sent packets late, or programs
+waited for a processor.
 
 {render_table(curves)}
 The bars come from Kosek and others, "Exploring Proxying QUIC and HTTP/3 for Satellite

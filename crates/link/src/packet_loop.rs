@@ -159,14 +159,9 @@ pub(super) fn time_until(wake_ns: u64) -> Timespec {
 pub(super) struct Prepared {
     /// What the user should know.
     pub(super) notes: Vec<String>,
-    real_time: Option<RealTime>,
-}
-
-impl Prepared {
-    /// Whether the thread is in the real-time class.
-    pub(super) fn is_real_time(&self) -> bool {
-        self.real_time.is_some()
-    }
+    /// Whether the thread is in a real-time class.
+    pub(super) is_real_time: bool,
+    _urgency: Option<RealTime>,
 }
 
 /// Prepares the calling thread: pins it, and lets it sleep to the nanosecond. One that sleeps takes the real-time class
@@ -192,6 +187,6 @@ pub(super) fn prepare_thread(pace: &Pace) -> Result<Prepared, Error> {
     }
     // One that spins would leave nothing to anybody.
     let sleeps = pace.waiting == Waiting::Sleeping;
-    let real_time = sleeps.then(RealTime::take_thread).and_then(Result::ok);
-    Ok(Prepared { notes, real_time })
+    let urgency = sleeps.then(RealTime::take_thread).and_then(Result::ok);
+    Ok(Prepared { notes, is_real_time: RealTime::has_thread(), _urgency: urgency })
 }

@@ -33,13 +33,31 @@ fn get(address: &str, path: &str) -> String {
     answer_to(address, &format!("GET {path}"))
 }
 
-/// Starts the server; its address.
-fn start(directory: &std::path::Path, words: &str) -> (Child, String) {
-    let mut server = command(directory, words).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let (address, _) = line.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    (server, address.to_owned())
+/// A server, ended when dropped.
+struct Web(Child);
+
+impl Web {
+    /// Starts it; its address.
+    fn start(directory: &std::path::Path, words: &str) -> (Self, String) {
+        let mut server = Self(command(directory, words).stdout(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(server.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let (address, _) = line.strip_prefix("http://").unwrap().split_once('/').unwrap();
+        (server, address.to_owned())
+    }
+
+    /// It ends well when it is told to.
+    fn assert_ends(mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+        assert_eq!(self.0.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _status = self.0.wait();
+    }
 }
 
 /// The next event of a stream of them.
@@ -56,7 +74,7 @@ fn next_event(events: &mut impl BufRead) -> String {
 #[test]
 fn pages_of_a_store_follow_it() {
     let home = tempfile::tempdir().unwrap();
-    let (mut server, address) = start(home.path(), "web --port 0 --store kept.db");
+    let (server, address) = Web::start(home.path(), "web --port 0 --store kept.db");
     let empty = get(&address, "/");
     assert!(
         empty.starts_with("HTTP/1.1 200 OK\r\n") && empty.contains("There is no run yet"),
@@ -108,16 +126,15 @@ fn pages_of_a_store_follow_it() {
     assert!(head.starts_with("HTTP/1.1 200 OK") && head.ends_with("\r\n\r\n"), "{head}");
 
     // It ends when it is told to, also while somebody follows.
-    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+    server.assert_ends();
 }
 
 #[test]
 fn a_run_that_is_being_measured_is_followed() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run.ndjson");
-    let (mut server, address) =
-        start(home.path(), "web --port 0 --store kept.db --follow run.ndjson");
+    let (server, address) =
+        Web::start(home.path(), "web --port 0 --store kept.db --follow run.ndjson");
     assert!(get(&address, "/live").contains("No run has begun"));
     let workload = Workload::stream(Direction::Up, Transport::Tcp);
     let plan = Box::new(Plan::new("192.0.2.1", 5250, workload));
@@ -153,8 +170,7 @@ fn a_run_that_is_being_measured_is_followed() {
     std::fs::write(&path, text + &failed.stdout).unwrap();
     let page = get(&address, "/live");
     assert!(page.contains("id=\"document\"") && !page.contains("<b>measuring"), "{page}");
-    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+    server.assert_ends();
 }
 
 #[test]
@@ -167,12 +183,11 @@ fn a_port_that_is_taken_and_a_store_that_is_none_are_told() {
     assert!(ended.stderr.contains("--port"), "{}", ended.stderr);
     std::fs::write(home.path().join("text"), "no store, but a text of some length".repeat(9))
         .unwrap();
-    let (mut server, address) = start(home.path(), "web --port 0 --store text --follow x");
+    let (server, address) = Web::start(home.path(), "web --port 0 --store text --follow x");
     assert!(get(&address, "/").starts_with("HTTP/1.1 503 "));
     // The run that is followed needs no store.
     assert!(get(&address, "/live").contains("No run has begun"));
     let mut events = BufReader::new(ask(&address, "GET /events", &address));
     assert_eq!(next_event(&mut events), "+0");
-    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+    server.assert_ends();
 }

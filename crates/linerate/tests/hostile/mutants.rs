@@ -30,6 +30,10 @@ const GROWN_BYTES: u64 = 24 << 20;
 const SHARE: f64 = 0.95;
 /// Of so many rounds nine of ten must have that, each for itself.
 const MANY_ROUNDS: usize = 10;
+/// What they have at least on a machine that has nothing else to do.
+const QUIET_SHARE: f64 = 0.98;
+/// Rounds before the attack where they have less.
+const MORE_QUIET_ROUNDS: usize = 6;
 const DIRECTIONS: [&str; 4] = ["TCP up", "TCP down", "UDP up", "UDP down"];
 
 #[test]
@@ -37,8 +41,7 @@ fn mutants_end_no_server_use_no_memory_and_disturb_no_test() {
     let _alone = FULL_SPEED.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::start("");
     let idle = Held::by_idle(&server);
-    // What other programs leave to honest tests is no matter of the attack.
-    let quiet = [shares(&server), shares(&server)];
+    let quiet = quiet_rounds(&server);
     let (sent, goes_on) = (Sent::default(), AtomicBool::new(true));
     let began = Instant::now();
     let (mut early, mut rounds) = (None, Vec::new());
@@ -64,7 +67,7 @@ fn mutants_end_no_server_use_no_memory_and_disturb_no_test() {
     for (direction, name) in DIRECTIONS.into_iter().enumerate() {
         // Every round counts, and a pause of the machine as much as it lasted.
         let got = rounds.iter().map(|round| round[direction]).sum::<f64>() / rounds.len() as f64;
-        let least = SHARE * quiet[0][direction].min(quiet[1][direction]).min(1.0);
+        let least = SHARE * quiet.iter().map(|round| round[direction]).fold(1.0, f64::min);
         eprintln!("{name}: {got:.4} of the rate that was asked for, at least {least:.4}");
         assert!(
             got > least,
@@ -120,6 +123,16 @@ fn attack<'a>(
         }
     }));
     attackers
+}
+
+/// Honest tests before the attack: what other programs leave to them is no matter of it. A busy machine leaves now more
+/// and now less, which more of them show.
+fn quiet_rounds(server: &Server) -> Vec<[f64; 4]> {
+    let mut rounds = vec![shares(server), shares(server)];
+    if rounds.iter().flatten().any(|share| *share < QUIET_SHARE) {
+        rounds.extend((0..MORE_QUIET_ROUNDS).map(|_| shares(server)));
+    }
+    rounds
 }
 
 /// Makes honest tests; the share that each direction had of what its rate and time make.

@@ -78,7 +78,7 @@ fn quic_finds_what_the_middle_of_a_path_carries_and_no_probe_is_congestion() {
             // On two connections seven lengths are three times too long, and no other packet is.
             let probes = network.counted(probes);
             assert!((42..=60).contains(&probes), "{role}: {probes} dropped: {quic}");
-            assert!(count("sent_packets") > 1_000, "{role}: {quic}");
+            assert!(count("sent_packets") > 200, "{role}: {quic}");
             assert_eq!(
                 (count("lost_packets"), count("congestion_events")),
                 (0, 0),

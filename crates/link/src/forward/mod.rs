@@ -181,7 +181,7 @@ impl Forwarder {
             started_utc_ns,
             elapsed_ns,
             pace: *pace,
-            real_time: prepared.is_real_time(),
+            real_time: prepared.is_real_time,
             to_right,
             to_left,
             accuracy,

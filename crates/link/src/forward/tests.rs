@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use linerate_measure::link::report::Waiting;
+use linerate_system::socket::RealTime;
 
 use super::*;
 
@@ -19,12 +20,14 @@ fn while_forwarding(text: &str, target: SocketAddr, test: impl FnOnce(SocketAddr
     let address = forwarder.address();
     let cancel = Cancel::default();
     let pace = Pace { waiting: Waiting::Sleeping, cpu: None, time_ns: None };
-    std::thread::scope(|scope| {
+    let report = std::thread::scope(|scope| {
         let running = scope.spawn(|| forwarder.run(&link, &pace, &cancel));
         test(address);
         cancel.request();
         running.join().unwrap().unwrap()
-    })
+    });
+    assert_eq!(report.real_time, RealTime::take_thread().is_ok(), "where it may");
+    report
 }
 
 #[test]

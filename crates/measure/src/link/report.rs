@@ -26,7 +26,7 @@ pub struct Report {
     /// The processor that its thread was pinned to; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
-    /// Whether its thread was in the real-time class (SCHED_FIFO), so that no other program delayed packets.
+    /// Whether its thread was in a real-time class (SCHED_FIFO), so that no other program delayed packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub real_time: bool,
     /// What went to the right.

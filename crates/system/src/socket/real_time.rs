@@ -41,6 +41,13 @@ impl RealTime {
         Ok(taken)
     }
 
+    /// Whether the calling thread is in a real-time class, whoever put it there.
+    pub fn has_thread() -> bool {
+        // SAFETY: the call takes a number, 0 for the caller, and touches no memory.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK))
+    }
+
     fn add(&mut self, thread: ThreadId) -> io::Result<()> {
         // SAFETY: the call takes a number and touches no memory.
         let policy = unsafe { libc::sched_getscheduler(thread) };
@@ -90,12 +97,12 @@ mod tests {
         for take in [RealTime::take, RealTime::take_thread] {
             match take() {
                 Ok(taken) => {
-                    assert_eq!(class(), "1");
+                    assert_eq!((class().as_str(), RealTime::has_thread()), ("1", true));
                     drop(taken);
                 }
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
             }
-            assert_eq!(class(), "0");
+            assert_eq!((class().as_str(), RealTime::has_thread()), ("0", false));
         }
     }
 }
