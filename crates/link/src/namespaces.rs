@@ -154,7 +154,6 @@ impl Namespaces {
             started_utc_ns,
             elapsed_ns: done.elapsed_ns,
             pace: *pace,
-            real_time: prepared.is_real_time,
             to_right: passed(0, done.right),
             to_left: passed(1, done.left),
             accuracy,

@@ -159,8 +159,6 @@ pub(super) fn time_until(wake_ns: u64) -> Timespec {
 pub(super) struct Prepared {
     /// What the user should know.
     pub(super) notes: Vec<String>,
-    /// Whether the thread is in a real-time class.
-    pub(super) is_real_time: bool,
     _urgency: Option<RealTime>,
 }
 
@@ -188,5 +186,5 @@ pub(super) fn prepare_thread(pace: &Pace) -> Result<Prepared, Error> {
     // One that spins would leave nothing to anybody.
     let sleeps = pace.waiting == Waiting::Sleeping;
     let urgency = sleeps.then(RealTime::take_thread).and_then(Result::ok);
-    Ok(Prepared { notes, is_real_time: RealTime::has_thread(), _urgency: urgency })
+    Ok(Prepared { notes, _urgency: urgency })
 }

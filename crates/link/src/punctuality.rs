@@ -2,6 +2,7 @@
 
 use linerate_measure::histogram::Histogram;
 use linerate_measure::link::report::{Accuracy, Waiting};
+use linerate_system::socket::RealTime;
 
 /// Later than this after its time a packet is late.
 const LATE_SPINNING_NS: u64 = 200_000;
@@ -87,11 +88,12 @@ impl Punctuality {
         self.spans[direction & 1]
     }
 
-    /// What it comes to.
+    /// What it comes to, as long as the calling thread is the emulating one.
     pub(super) fn accuracy(&self) -> Accuracy {
         Accuracy {
             delay_error_ns: self.error.latency(),
             unseen_ns: self.unseen.latency(),
+            real_time: RealTime::has_thread(),
             late_after_ns: self.late_after_ns,
             late: self.late,
             behind_ns: self.behind_ns,

@@ -50,8 +50,8 @@ pub(super) struct Test {
     max_time_ns: Option<u64>,
     /// Whether no other client measures meanwhile.
     exclusive: bool,
-    said_ready: bool,
-    setup: Setup,
+    /// How its flows come; `None` once all stand and the client was told so.
+    setup: Option<Setup>,
     /// When to open the load (monotonic), once the client has asked.
     opens_at_ns: Option<u64>,
     /// When the server ends the load itself (monotonic), as it allows no longer one.
@@ -88,8 +88,7 @@ impl Test {
             waker: Arc::clone(waker),
             max_time_ns,
             exclusive,
-            said_ready: false,
-            setup: Setup { admitted_ns: now_ns, come: 0 },
+            setup: Some(Setup { admitted_ns: now_ns, come: 0 }),
             opens_at_ns: None,
             cut_at_ns: None,
             finishing: false,
@@ -116,7 +115,7 @@ impl Test {
     /// Whether connections of its flows are still to come.
     pub(super) fn awaits_connections(&self) -> bool {
         let over_tcp = matches!(self.workload.transport, Transport::Tcp | Transport::Tls);
-        over_tcp && self.load.is_some() && (!self.said_ready || self.takes_connections())
+        over_tcp && self.load.is_some() && (self.setup.is_some() || self.takes_connections())
     }
 
     /// A connection that its load didn't take from the listener itself.
@@ -198,19 +197,20 @@ impl Test {
         // A load of that very length ends by its client's clock, which is told of the start later.
         let grace_ns = if matches!(self.workload.end, End::Time { .. }) { CUT_GRACE_NS } else { 0 };
         let Some(load) = &mut self.load else { return };
-        if !self.said_ready && load.all_ready() {
-            self.said_ready = true;
+        if self.setup.is_some() && load.all_ready() {
+            self.setup = None;
             self.expires_ns = now_ns + SETUP_NS;
             machine.ready();
         }
-        if !self.said_ready && now_ns > self.expires_ns {
-            let (come, latest_ns) = (load.flows_come(), self.setup.admitted_ns + LONGEST_SETUP_NS);
-            if come > self.setup.come {
+        if let Some(setup) = self.setup.as_mut().filter(|_| now_ns > self.expires_ns) {
+            let come = load.flows_come();
+            if come > setup.come {
+                let latest_ns = setup.admitted_ns + LONGEST_SETUP_NS;
                 self.expires_ns = latest_ns.min(now_ns + SETUP_NS);
             }
-            self.setup.come = come;
+            setup.come = come;
         }
-        if self.said_ready && self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+        if self.setup.is_none() && self.opens_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.opens_at_ns = None;
             self.expires_ns = now_ns.saturating_add(longest_ns);
             self.cut_at_ns =
@@ -260,15 +260,15 @@ impl Test {
         if now_ns <= self.expires_ns || self.finishing && load.all_ended() {
             return None;
         }
-        Some(match self.said_ready {
-            true => "the test took longer than allowed, and the server ended it".to_owned(),
-            false => format!(
+        Some(match &self.setup {
+            None => "the test took longer than allowed, and the server ended it".to_owned(),
+            Some(setup) => format!(
                 "only {} of {} flows came within {} s: something on the path closes or drops \
                  connections, or one of the two machines has no room for so many; ask for fewer \
                  --flows, or raise the limits of open files (ulimit -n)",
                 load.flows_come(),
                 self.workload.total_flows(),
-                now_ns.saturating_sub(self.setup.admitted_ns) / SECOND_NS
+                now_ns.saturating_sub(setup.admitted_ns) / SECOND_NS
             ),
         })
     }

@@ -182,22 +182,11 @@ impl Host {
                 let idle = Held::by(process.pid());
                 let mut host = Self { process, dialect, port, idle };
                 host.assert_serves();
-                host.idle = host.settled();
+                host.idle = Held::settled(host.process.pid());
                 return host;
             }
         }
         panic!("no {dialect:?} server came up");
-    }
-
-    fn settled(&self) -> Held {
-        let mut held = Held::by(self.process.pid());
-        let settled = || {
-            let before = std::mem::replace(&mut held, Held::by(self.process.pid()));
-            std::thread::sleep(Duration::from_millis(100));
-            (before.threads, before.descriptors) == (held.threads, held.descriptors)
-        };
-        assert!(holds_within(Duration::from_secs(5), settled));
-        held
     }
 
     /// A client of it at this address.

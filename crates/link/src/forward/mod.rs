@@ -181,7 +181,6 @@ impl Forwarder {
             started_utc_ns,
             elapsed_ns,
             pace: *pace,
-            real_time: prepared.is_real_time,
             to_right,
             to_left,
             accuracy,

@@ -26,7 +26,7 @@ fn while_forwarding(text: &str, target: SocketAddr, test: impl FnOnce(SocketAddr
         cancel.request();
         running.join().unwrap().unwrap()
     });
-    assert_eq!(report.real_time, RealTime::take_thread().is_ok(), "where it may");
+    assert_eq!(report.accuracy.real_time, RealTime::take_thread().is_ok(), "where it may");
     report
 }
 

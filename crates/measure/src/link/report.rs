@@ -26,9 +26,6 @@ pub struct Report {
     /// The processor that its thread was pinned to; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
-    /// Whether its thread was in a real-time class (SCHED_FIFO), so that no other program delayed packets.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub real_time: bool,
     /// What went to the right.
     pub to_right: Passed,
     /// What went to the left.
@@ -176,6 +173,9 @@ pub struct Accuracy {
     /// error counts. Known only while it spins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen_ns: Option<Latency>,
+    /// Whether its thread was in a real-time class (SCHED_FIFO), so that no other program delayed packets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub real_time: bool,
     /// What counts as late.
     pub late_after_ns: u64,
     /// Packets that left later than that after their time.

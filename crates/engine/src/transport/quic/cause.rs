@@ -5,9 +5,9 @@ use std::io;
 use bytes::Bytes;
 use linerate_wire::visible::visible_line;
 use quinn_proto::coding::Codec;
-use quinn_proto::{ConnectionClose, ConnectionError, TransportErrorCode};
+use quinn_proto::{Connection, ConnectionClose, ConnectionError, TransportErrorCode};
 
-use super::connection::{Connection, StreamAbort};
+use super::connection::StreamAbort;
 use super::hello::take_varint;
 use super::settings::LEAST_PAYLOAD_BYTES;
 
@@ -90,17 +90,11 @@ impl Cause {
         Self { kind, code, text: visible_line(&format!("QUIC: {error}")), close }
     }
 
-    pub(crate) fn error(&self) -> io::Error {
-        io::Error::new(self.kind, self.clone())
-    }
-}
-
-impl Connection {
-    /// Why this connection was lost.
-    pub(super) fn cause_of(&self, error: &ConnectionError) -> Cause {
-        let mut cause = Cause::of(error);
-        let mtu_bytes = self.proto.current_mtu();
-        let heard_nothing = self.proto.stats().udp_rx.datagrams == 0;
+    /// Why this connection was lost, and what may help.
+    pub(super) fn of_lost(connection: &Connection, error: &ConnectionError) -> Self {
+        let mut cause = Self::of(error);
+        let mtu_bytes = connection.current_mtu();
+        let heard_nothing = connection.stats().udp_rx.datagrams == 0;
         // Where the length is discovered, the first packets are as short as any path carries.
         if cause.kind == io::ErrorKind::TimedOut && heard_nothing && mtu_bytes > LEAST_PAYLOAD_BYTES
         {
@@ -110,6 +104,10 @@ impl Connection {
             ));
         }
         cause
+    }
+
+    pub(crate) fn error(&self) -> io::Error {
+        io::Error::new(self.kind, self.clone())
     }
 }
 
