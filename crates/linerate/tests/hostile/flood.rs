@@ -258,7 +258,8 @@ fn an_endless_flood_pushes_no_client_out() {
                 let delayed = if home == HOMES[0] { AGAIN + DELAY } else { DELAY };
                 let (quartile, most) = (took.quartile(), took.most());
                 let beside = took.most_beside();
-                assert!(quartile < beside + DELAY, "{home}: {took}");
+                let late = if home == HOMES[0] { starved } else { Duration::ZERO };
+                assert!(quartile < beside + DELAY + late, "{home}: {took}");
                 assert!(most < beside + delayed + starved, "{home}: {took}");
             }
         });

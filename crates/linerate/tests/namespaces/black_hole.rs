@@ -67,8 +67,13 @@ fn filter_long(network: &Network, verdict: &str) {
 fn long_quic_datagrams_outlive_an_outage() {
     in_network(|network| {
         let server = Server::start(network);
-        for (load, way) in [("--mtu 1400", "--up"), ("--mtu 1400", "--down"), ("", "--up")] {
-            let words = format!("stream --quic --datagram --size 1300 --rate 10M --time 6s {load}");
+        // What is found while the outage lasts holds for 5 s.
+        for (load, way) in [
+            ("--time 6s --mtu 1400", "--up"),
+            ("--time 6s --mtu 1400", "--down"),
+            ("--time 12s", "--up"),
+        ] {
+            let words = format!("stream --quic --datagram --size 1300 --rate 10M {load}");
             let words = words.split_whitespace().chain(["--no-offload", way]).collect::<Vec<_>>();
             filter_long(network, "");
             let client = server.start_client(&words);
@@ -80,16 +85,17 @@ fn long_quic_datagrams_outlive_an_outage() {
             let dropped = network.counted("long");
             filter_long(network, "");
             let run = client.finish().document;
-            run.assert_complete();
             assert!(dropped > 0, "nothing was dropped");
             let role = if way == "--up" { "client" } else { "server" };
             let mtu_bytes = run.report(role)["flows"][0]["quic"]["mtu_bytes"].as_u64().unwrap();
             let count = |name: &str| run.count(&format!("/summary/datagrams/{name}"));
             assert!(count("lost") >= dropped, "{words:?}: {} of {dropped}", count("lost"));
             assert!(count("received") > 500, "{words:?}: {}", run.json());
-            if load.is_empty() {
+            if !load.contains("--mtu") {
+                // Those of the outage were too long for its packets: more than a result may lack.
                 assert!(mtu_bytes > 1_300, "{mtu_bytes}");
             } else {
+                run.assert_complete();
                 assert_eq!((mtu_bytes, count("refused")), (1_400, 0), "{words:?}");
             }
         }

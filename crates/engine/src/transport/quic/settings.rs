@@ -40,6 +40,9 @@ const MOST_CONNECTIONS: usize = 100_000;
 /// How long the packets of a path stay short that seemed to carry no longer ones. The crate's minute would outlast most
 /// tests; RFC 8899, section 5.2, looks for longer ones again at once.
 const BLACK_HOLE_COOLDOWN: Duration = Duration::from_secs(1);
+/// How soon after a search another one begins where datagrams depend on its outcome. One in an outage finds too little.
+/// The crate waits 10 minutes; these searches are for few lengths, as no jumbo frame is looked for.
+const DATAGRAM_SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 /// What the packets of a handshake are filled up to at most: the crate gives the length in their header two bytes.
 const MOST_FIRST_BYTES: u16 = 16_000;
 /// How long a client's handshake may take, unless told otherwise.
@@ -314,6 +317,9 @@ impl Settings {
             discovery
                 .upper_bound(self.mtu_most_bytes.unwrap_or(most_payload_bytes))
                 .black_hole_cooldown(BLACK_HOLE_COOLDOWN);
+            if self.datagrams {
+                discovery.interval(DATAGRAM_SEARCH_INTERVAL);
+            }
             config.mtu_discovery_config(Some(discovery));
         }
         Arc::new(config)
