@@ -64,7 +64,7 @@ pub(super) struct Test {
 struct Setup {
     /// When they might begin to.
     admitted_ns: u64,
-    /// How many had come when it was last looked.
+    /// How many had come at the last look.
     come: usize,
 }
 

@@ -37,11 +37,11 @@ pub(super) const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A server holds so many connections over one socket, unless told otherwise.
 const MOST_CONNECTIONS: usize = 100_000;
-/// How long the packets of a path stay short that seemed to carry no longer ones. The crate's minute would outlast most
-/// tests; RFC 8899, section 5.2, looks for longer ones again at once.
+/// A connection keeps to short packets for so long after losses that look like a path which carries no longer ones. The
+/// crate's minute would outlast most tests. RFC 8899, section 5.2, looks for longer ones again at once.
 const BLACK_HOLE_COOLDOWN: Duration = Duration::from_secs(1);
-/// How soon after a search another one begins where datagrams depend on its outcome. One in an outage finds too little.
-/// The crate waits 10 minutes; these searches are for few lengths, as no jumbo frame is looked for.
+/// A connection with datagrams searches again so long after a search has ended, since a search in an outage finds too
+/// little. The crate waits 10 minutes. These searches try few lengths: datagrams use no jumbo frames.
 const DATAGRAM_SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 /// What the packets of a handshake are filled up to at most: the crate gives the length in their header two bytes.
 const MOST_FIRST_BYTES: u16 = 16_000;
