@@ -189,6 +189,10 @@ impl Host {
         panic!("no {dialect:?} server came up");
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// A client of it at this address.
     pub(crate) fn client(&self, home: &str, work: Work) -> Process {
         Process::start(&self.dialect.client_words(home, self.port, work))
