@@ -122,6 +122,14 @@ impl QuicOptions {
     /// The congestion controls that connections can have.
     pub const CONGESTION: [&'static str; 3] = ["cubic", "reno", "bbr"];
 
+    /// What to do where every full packet was to have this length, and no answer came to any.
+    pub fn shorter_packets_advice(mtu_bytes: u32) -> String {
+        format!(
+            "packets of {mtu_bytes} bytes were asked for: if the path carries less, give a smaller --mtu \
+             or none"
+        )
+    }
+
     /// Whether nothing was asked for.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

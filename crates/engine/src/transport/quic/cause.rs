@@ -3,6 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
+use linerate_measure::QuicOptions;
 use linerate_wire::visible::visible_line;
 use quinn_proto::coding::Codec;
 use quinn_proto::{Connection, ConnectionClose, ConnectionError, TransportErrorCode};
@@ -98,10 +99,8 @@ impl Cause {
         // Where the length is discovered, the first packets are as short as any path carries.
         if cause.kind == io::ErrorKind::TimedOut && heard_nothing && mtu_bytes > LEAST_PAYLOAD_BYTES
         {
-            cause.text.push_str(&format!(
-                "; packets of {mtu_bytes} bytes were asked for: if the path carries less, give a \
-                 smaller --mtu or none"
-            ));
+            cause.text.push_str("; ");
+            cause.text.push_str(&QuicOptions::shorter_packets_advice(mtu_bytes.into()));
         }
         cause
     }

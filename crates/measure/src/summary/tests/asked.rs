@@ -179,3 +179,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn packets_too_long_for_the_path_are_named_where_no_handshake_was_answered() {
+    let workload = |transport, mtu_bytes| {
+        let mut workload = Workload::connect(transport);
+        workload.quic.mtu_bytes = mtu_bytes;
+        workload
+    };
+    let reasons = |workload: &Workload, kind: &str| {
+        let mut client = rr_client(0, 0);
+        client.errors = [(kind.to_owned(), 3)].into();
+        judge(workload, Some(&client), Some(&rr_server())).join("; ")
+    };
+    let long = reasons(&workload(Transport::Quic, Some(9_000)), "timed_out");
+    assert!(long.contains("packets of 9000 bytes") && long.contains("--mtu"), "{long}");
+    // Every path carries 1,200 bytes, and a refusal is an answer.
+    let none = [
+        reasons(&workload(Transport::Quic, None), "timed_out"),
+        reasons(&workload(Transport::Quic, Some(1_200)), "timed_out"),
+        reasons(&workload(Transport::Quic, Some(9_000)), "refused"),
+    ];
+    assert!(none.iter().all(|reasons| !reasons.contains("--mtu")), "{none:?}");
+}
