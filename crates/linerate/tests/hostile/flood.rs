@@ -117,7 +117,11 @@ fn ten_thousand_half_open_connections_delay_a_test_by_less_than_a_second() {
                 let took = small_tests(server, quiet, home, || comes.load(Ordering::Relaxed));
                 delays.look(server.pid());
                 assert!(took.failed.is_empty(), "{home}: {:?}", took.failed);
-                let most = took.most_beside() + DELAY + lost_syn(&delays);
+                let starved = lost_syn(&delays);
+                // One whose SYNs were lost may also come in time to be pushed out.
+                let may_begin_again = home == HOMES[0] && starved >= MOST_LOST_SYN;
+                let again = if may_begin_again { AGAIN } else { Duration::ZERO };
+                let most = took.most_beside() + DELAY + starved + again;
                 assert!(
                     took.most() < most,
                     "{home}: {took}, {:.3} s without a processor",
