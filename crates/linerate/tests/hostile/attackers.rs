@@ -17,6 +17,7 @@ use crate::conversation::{Conversation, connect, connect_data, stream, tls_sessi
 use crate::extent::extent;
 use crate::held_test::{HeldTest, frame};
 use crate::random::Random;
+use crate::run_delay::RunDelays;
 
 /// Legal mutants in one conversation, before the one that may end it.
 const HARMLESS: usize = 8;
@@ -26,6 +27,8 @@ const AT_ONCE: usize = 100;
 const SILENT: Duration = Duration::from_secs(9);
 /// What an attack yields to others: its own work is none that a server would have.
 const NICENESS: i32 = 10;
+/// How long a server is looked at before it is taken for starved, or not.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What has been sent so far, by the way it was sent.
 #[derive(Debug, Default)]
@@ -58,6 +61,31 @@ fn add(count: &AtomicU64, more: usize) {
 /// Lets everybody else's threads go before this one.
 pub(crate) fn yield_to_others() {
     rustix::process::nice(NICENESS).unwrap();
+}
+
+/// Whether a server waits for processors that others have, looked at again after a while. A flood goes on when it does no
+/// longer: what a server can take is told by what it does with a processor.
+pub(crate) struct Starved {
+    pid: u32,
+    delays: RunDelays,
+    since: Instant,
+    is_so: bool,
+}
+
+impl Starved {
+    pub(crate) fn new(pid: u32) -> Self {
+        Self { pid, delays: RunDelays::since_now(pid), since: Instant::now(), is_so: false }
+    }
+
+    pub(crate) fn look(&mut self) -> bool {
+        let time = self.since.elapsed();
+        if time > LOOK_EVERY {
+            self.delays.look(self.pid);
+            let is_so = self.delays.total_s() > time.as_secs_f64() / 2.0;
+            *self = Self { is_so, ..Self::new(self.pid) };
+        }
+        self.is_so
+    }
 }
 
 /// One that sends datagrams: to the port where flows begin, and to a flow that runs.

@@ -5,19 +5,19 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linerate_wire::iperf3::COOKIE_BYTES;
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::omni::encode_request;
 use linerate_wire::netperf::test::{Length, Part, Request, Transport};
 
+use crate::attackers::Starved;
 use crate::conversation::connect;
 use crate::dialect::{Dialect, FLOOD, HONEST, Host, Process, Work};
 use crate::ends::{LONGEST, holds_within};
 use crate::flood::{self, EndOnDrop, FULL_SPEED};
 use crate::random::Random;
-use crate::run_delay::RunDelays;
 
 /// Half-open connections from one address: ten times what netserver holds.
 const IDLE_CLIENTS: usize = 10_000;
@@ -32,8 +32,6 @@ const EACH: Duration = Duration::from_micros(500);
 const MOST_BYTES: u64 = 200 << 20;
 /// Above this a flood waits for a server without processors: a quarter of what a socket holds.
 const MOST_WAITING_BYTES: usize = 50_000;
-/// How long a server is looked at before it is taken for starved, or not.
-const STARVED_WITHIN: Duration = Duration::from_millis(100);
 /// Packets of a flood that wait for such a server, at most.
 const MOST_KEPT: usize = 10_000;
 
@@ -182,7 +180,7 @@ fn every_server_serves_beside_the_same_mix_of_idle_clients() {
             let end = EndOnDrop(&goes_on);
             scope.spawn(|| talk_slowly(host.port, &said, &goes_on));
             let half = &said[..said.len() / 2];
-            scope.spawn(|| flood::flood(host.port, half, EACH, &goes_on, &count));
+            scope.spawn(|| flood::flood(host.port, None, half, EACH, &goes_on, &count));
             let mut kept = Vec::new();
             let mut served = 0;
             while served < 4 || count.load(Ordering::Relaxed) < LEAST_FLOOD {
@@ -222,29 +220,6 @@ fn waiting_bytes(port: u16) -> usize {
     waiting.max().unwrap_or(0)
 }
 
-/// Whether a server waits for processors, looked at again after a while.
-struct Starved {
-    delays: RunDelays,
-    since: Instant,
-    is_so: bool,
-}
-
-impl Starved {
-    fn begin(pid: u32) -> Self {
-        Self { delays: RunDelays::since_now(pid), since: Instant::now(), is_so: false }
-    }
-
-    fn look(&mut self, pid: u32) -> bool {
-        let time = self.since.elapsed();
-        if time > STARVED_WITHIN {
-            self.delays.look(pid);
-            let is_so = self.delays.total_s() > time.as_secs_f64() / 2.0;
-            *self = Self { is_so, ..Self::begin(pid) };
-        }
-        self.is_so
-    }
-}
-
 /// Sends a server what comes here, whole and with wrong bits, and gives nothing back. A server that a busy machine
 /// doesn't run is waited for: others' packets must not be dropped for want of room. What comes meanwhile is kept.
 fn swallow(from: &UdpSocket, host: &Host, goes_on: &AtomicBool, count: &AtomicUsize) {
@@ -253,14 +228,14 @@ fn swallow(from: &UdpSocket, host: &Host, goes_on: &AtomicBool, count: &AtomicUs
     from.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     let (mut random, mut bytes) = (Random::draw("packets"), [0; 2048]);
     let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
-    let mut starved = Starved::begin(host.pid());
+    let mut starved = Starved::new(host.pid());
     while goes_on.load(Ordering::Relaxed) {
         if let Ok(length) = from.recv(&mut bytes)
             && kept.len() < MOST_KEPT
         {
             kept.push_back(bytes[..length].to_vec());
         }
-        if starved.look(host.pid()) && waiting_bytes(host.port) > MOST_WAITING_BYTES {
+        if starved.look() && waiting_bytes(host.port) > MOST_WAITING_BYTES {
             continue;
         }
         let Some(mut packet) = kept.pop_front() else { continue };
