@@ -61,6 +61,9 @@ def parse():
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
     args = parser.parse_args()
+    for flag, number in (("--beside", args.beside), ("--again-beside", args.again_beside)):
+        if number is not None and number < 1:
+            parser.error(f"{flag} {number}: at least one test runs at a time")
     if not any(is_asked(fixture, args.fixture, args.busy) for fixture in FIXTURES):
         on_such = " that is judged with --busy" if args.busy else ""
         parser.error(f"--fixture {args.fixture!r}: no known limit{on_such} has these words in its name: "

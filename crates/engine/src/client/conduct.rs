@@ -76,7 +76,11 @@ impl NativeClientTest<'_> {
         // Nothing has begun, so nothing can have ended as planned, and the server waits for ever.
         if !self.progress.server_ready && load.any_ended() {
             if let Some(why) = load.why_ended() {
-                return Err(Error::Peer(format!("a flow ended before the load began: {why}")));
+                let advice = self.plan.workload.quic.shorter_packets_advice();
+                let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+                return Err(Error::Peer(format!(
+                    "a flow ended before the load began: {why}{advice}"
+                )));
             }
             return Err(Error::Peer(
                 "a flow was closed by the server before the load began: the server has more \

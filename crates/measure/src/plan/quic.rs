@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::limits::QUIC_MTU_BYTES;
+
 /// Options for QUIC connections; absent: as RFC 9000 and RFC 9002 recommend it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -122,12 +124,14 @@ impl QuicOptions {
     /// The congestion controls that connections can have.
     pub const CONGESTION: [&'static str; 3] = ["cubic", "reno", "bbr"];
 
-    /// What to do where every full packet was to have this length, and no answer came to any.
-    pub fn shorter_packets_advice(mtu_bytes: u32) -> String {
-        format!(
+    /// What may help where no handshake was answered. `None`: its packets were as short as every path carries.
+    pub fn shorter_packets_advice(&self) -> Option<String> {
+        let mtu_bytes =
+            self.mtu_bytes.filter(|bytes| u64::from(*bytes) > *QUIC_MTU_BYTES.start())?;
+        Some(format!(
             "packets of {mtu_bytes} bytes were asked for: if the path carries less, give a smaller --mtu \
              or none"
-        )
+        ))
     }
 
     /// Whether nothing was asked for.

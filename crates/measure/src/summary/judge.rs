@@ -6,8 +6,7 @@ use super::tally::{Lane, flows_of, lanes};
 use super::times::judge_span;
 use crate::dialect::Dialect;
 use crate::histogram::Histogram;
-use crate::plan::limits::QUIC_MTU_BYTES;
-use crate::plan::{Direction, End, Kind, QuicOptions, Workload};
+use crate::plan::{Direction, End, Kind, Workload};
 use crate::report::EndReport;
 use crate::sample::Role;
 use crate::units::quoted;
@@ -257,17 +256,6 @@ fn judge_asked(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
     }
 }
 
-/// What to do where no handshake was answered and the length of packets was asked for; empty elsewhere.
-fn shorter_packets_advice(workload: &Workload, client: &EndReport) -> String {
-    workload
-        .quic
-        .mtu_bytes
-        .filter(|mtu_bytes| u64::from(*mtu_bytes) > *QUIC_MTU_BYTES.start())
-        .filter(|_| client.errors.contains_key("timed_out"))
-        .map(|mtu_bytes| format!(": {}", QuicOptions::shorter_packets_advice(mtu_bytes)))
-        .unwrap_or_default()
-}
-
 /// How many transactions were made; those that were completed.
 fn judge_count(workload: &Workload, client: &EndReport, reasons: &mut Vec<String>) -> u64 {
     let flows = flows_of(workload, Direction::Up, client);
@@ -276,7 +264,9 @@ fn judge_count(workload: &Workload, client: &EndReport, reasons: &mut Vec<String
     if transactions == 0 {
         let kinds = client.errors.iter().map(|(kind, count)| format!(", {count} times {kind}"));
         let why: String = kinds.collect();
-        let advice = shorter_packets_advice(workload, client);
+        let advice = workload.quic.shorter_packets_advice();
+        let advice = advice.filter(|_| client.errors.contains_key("timed_out"));
+        let advice = advice.map(|advice| format!(": {advice}")).unwrap_or_default();
         reasons.push(format!("no transaction was completed ({lost} were lost{why}){advice}"));
     }
     if let End::Count { count } = workload.end {

@@ -3,14 +3,12 @@
 use std::io;
 
 use bytes::Bytes;
-use linerate_measure::QuicOptions;
 use linerate_wire::visible::visible_line;
 use quinn_proto::coding::Codec;
-use quinn_proto::{Connection, ConnectionClose, ConnectionError, TransportErrorCode};
+use quinn_proto::{ConnectionClose, ConnectionError, TransportErrorCode};
 
 use super::connection::StreamAbort;
 use super::hello::take_varint;
-use super::settings::LEAST_PAYLOAD_BYTES;
 
 /// How a peer closed a connection (RFC 9000, section 19.19).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,20 +87,6 @@ impl Cause {
         let close = PeerClose::of(error);
         let code = close.as_ref().filter(|close| close.frame.is_none()).map(|close| close.code);
         Self { kind, code, text: visible_line(&format!("QUIC: {error}")), close }
-    }
-
-    /// Why this connection was lost, and what may help.
-    pub(super) fn of_lost(connection: &Connection, error: &ConnectionError) -> Self {
-        let mut cause = Self::of(error);
-        let mtu_bytes = connection.current_mtu();
-        let heard_nothing = connection.stats().udp_rx.datagrams == 0;
-        // Where the length is discovered, the first packets are as short as any path carries.
-        if cause.kind == io::ErrorKind::TimedOut && heard_nothing && mtu_bytes > LEAST_PAYLOAD_BYTES
-        {
-            cause.text.push_str("; ");
-            cause.text.push_str(&QuicOptions::shorter_packets_advice(mtu_bytes.into()));
-        }
-        cause
     }
 
     pub(crate) fn error(&self) -> io::Error {

@@ -161,7 +161,7 @@ impl Endpoint {
             let event = match event {
                 ProtoEvent::Connected => Event::Established,
                 ProtoEvent::ConnectionLost { reason } => {
-                    let cause = Cause::of_lost(&connection.proto, &reason);
+                    let cause = Cause::of(&reason);
                     if let Some(log) = &connection.log {
                         log.record_close("remote", cause.code, &cause.text);
                     }
