@@ -51,9 +51,6 @@ def parse():
                         help="each run over the lossy path [default: %(default)s]")
     parser.add_argument("--beside", type=int, default=1, metavar="N",
                         help="tests at the same time, each in a network of its own [default: %(default)s]")
-    parser.add_argument("--again-beside", type=int, metavar="N",
-                        help="judge a part that misses a bar once more, with N tests at the same time: so many as --beside "
-                             "may take each other's processors")
     parser.add_argument("--busy", action="store_true",
                         help="the machine does other things too: to say so is no flag without a fault, no processor is made "
                              "busy, and stops over QUIC are left out")
@@ -61,24 +58,13 @@ def parse():
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
     args = parser.parse_args()
-    for flag, number in (("--beside", args.beside), ("--again-beside", args.again_beside)):
-        if number is not None and number < 1:
-            parser.error(f"{flag} {number}: at least one test runs at a time")
+    if args.beside < 1:
+        parser.error(f"--beside {args.beside}: at least one test runs at a time")
     if not any(is_asked(fixture, args.fixture, args.busy) for fixture in FIXTURES):
         on_such = " that is judged with --busy" if args.busy else ""
         parser.error(f"--fixture {args.fixture!r}: no known limit{on_such} has these words in its name: "
                      + "; ".join(fixture.name for fixture in FIXTURES if is_asked(fixture, "", args.busy)))
     return args
-
-
-def judge(part, slack):
-    """Prints the rates of a part as they come. Whether all keep their bars, and how many judgements there were."""
-    keeps, count = True, 0
-    for rate in part():
-        if rate.count:
-            print(rate.line(slack), flush=True)
-        keeps, count = rate.keeps(slack) and keeps, count + rate.count
-    return keeps, count
 
 
 def main():
@@ -95,12 +81,11 @@ def main():
                  lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed),
                  lambda: repeats(pool, args.pool, args.pool_time, args.seed))
         for part in parts:
-            kept, count = judge(part, args.slack)
-            if not kept and args.again_beside:
-                print(f"judged again, {args.again_beside} at the same time:", flush=True)
-                with pool.at_once(args.again_beside):
-                    kept, count = judge(part, args.slack)
-            keeps, is_judged = kept and keeps, count > 0 or is_judged
+            for rate in part():
+                if rate.count:
+                    is_judged = True
+                    print(rate.line(args.slack), flush=True)
+                    keeps = rate.keeps(args.slack) and keeps
     if not is_judged:
         print("nothing was judged: all counts are 0", file=sys.stderr)
     return 0 if keeps and is_judged else 1

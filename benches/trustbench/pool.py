@@ -28,15 +28,6 @@ class Pool:
     def __exit__(self, *_):
         self.made.close()
 
-    @contextlib.contextmanager
-    def at_once(self, size):
-        """So many jobs at the same time, at most, meanwhile."""
-        before, self.size = self.size, min(size, self.size)
-        try:
-            yield
-        finally:
-            self.size = before
-
     def map(self, work, jobs):
         """What `work` returns for each job, in the order of the jobs. It gets a network's tests and the job."""
 
