@@ -3,20 +3,22 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use linerate_results::StoreError;
 use linerate_results::exposition::{CONTENT_TYPE, Exposition};
-use linerate_results::{Store, StoreError};
 
 use crate::http::{Answer, Request, Site, TEXT, render_answer};
 use crate::start_time::utc_now_ns;
+use crate::store::WatchedStore;
 
 /// The store is read at most so often.
 const LEAST_AGE: Duration = Duration::from_secs(1);
 
 /// `/metrics` of the runs that a store has. The store need not be there yet.
 pub(crate) struct MetricsSite {
-    path: PathBuf,
-    store: Option<Store>,
+    store: WatchedStore,
     exposition: Exposition,
+    /// Whether the last change could not be read.
+    is_behind: bool,
     /// The last text or failure, and when it was made.
     last: Option<(Instant, Result<String, String>)>,
 }
@@ -39,7 +41,12 @@ impl Site for MetricsSite {
 impl MetricsSite {
     /// The site of the store at a path.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, store: None, exposition: Exposition::new(), last: None }
+        Self {
+            store: WatchedStore::new(path),
+            exposition: Exposition::new(),
+            is_behind: false,
+            last: None,
+        }
     }
 
     /// The text, made anew where it is older than a second.
@@ -47,10 +54,6 @@ impl MetricsSite {
         let is_fresh = self.last.as_ref().is_some_and(|(made, _)| made.elapsed() < LEAST_AGE);
         if !is_fresh {
             let made = self.render().map_err(|error| error.to_string());
-            if made.is_err() {
-                // The file may be another one by the next time.
-                self.store = None;
-            }
             self.last = Some((Instant::now(), made));
         }
         match &self.last {
@@ -61,13 +64,15 @@ impl MetricsSite {
     }
 
     fn render(&mut self) -> Result<String, StoreError> {
-        if self.store.is_none() && self.path.exists() {
-            self.store = Some(Store::open_to_read(&self.path)?);
-        }
         let now_ms = utc_now_ns() / 1_000_000;
-        match &self.store {
-            Some(store) => self.exposition.render(store, now_ms),
-            None => Ok(self.exposition.render_known(now_ms)),
+        match self.store.look()? {
+            Some((store, has_changed)) if has_changed || self.is_behind => {
+                self.is_behind = true;
+                let text = self.exposition.render(store, now_ms)?;
+                self.is_behind = false;
+                Ok(text)
+            }
+            _ => Ok(self.exposition.render_known(now_ms)),
         }
     }
 }

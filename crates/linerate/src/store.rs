@@ -1,10 +1,11 @@
 //! Where runs are kept, and how the run of a command gets there.
 
-use std::env;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use linerate_measure::{Kind, Plan, Run};
-use linerate_results::{Recorded, StoreError, Writer, single_run};
+use linerate_results::{Recorded, Store, StoreError, Writer, single_run};
 
 use crate::output::{narrate, render_json};
 use crate::start_time::utc_now_ns;
@@ -88,6 +89,72 @@ impl Keeper {
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// A store that is looked at again and again, and read only where it has changed. It need not be there yet.
+#[derive(Debug)]
+pub(crate) struct WatchedStore {
+    path: PathBuf,
+    open: Option<OpenStore>,
+}
+
+/// An open file, and what it was when it was looked at last.
+#[derive(Debug)]
+struct OpenStore {
+    store: Store,
+    file: FileState,
+    change: i64,
+}
+
+/// What another file of the same name differs in, and one that is not open for changes when it has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileState {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl FileState {
+    fn read(path: &Path) -> Option<Self> {
+        let facts = fs::metadata(path).ok()?;
+        let changed = (facts.mtime(), facts.mtime_nsec());
+        Some(Self { device: facts.dev(), inode: facts.ino(), bytes: facts.len(), changed })
+    }
+}
+
+impl WatchedStore {
+    /// The store at a path, not looked at yet.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, open: None }
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The store, and whether it may have changed since the last look; `None` where there is no file.
+    ///
+    /// # Errors
+    /// Where it can't be read. The next look opens it anew.
+    pub(crate) fn look(&mut self) -> Result<Option<(&Store, bool)>, StoreError> {
+        let Some(file) = FileState::read(&self.path) else {
+            self.open = None;
+            return Ok(None);
+        };
+        let known = self.open.take().filter(|open| open.file == file);
+        let before = known.as_ref().map(|open| open.change);
+        let store = match known {
+            Some(open) => open.store,
+            None => Store::open_to_read(&self.path)?,
+        };
+        let change = store.change()?;
+        // Opening may have brought the file up to date.
+        let file = FileState::read(&self.path).filter(|_| before.is_none()).unwrap_or(file);
+        let open = self.open.insert(OpenStore { store, file, change });
+        Ok(Some((&open.store, before != Some(change))))
     }
 }
 

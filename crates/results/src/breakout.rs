@@ -79,6 +79,14 @@ impl Breakout {
         }
     }
 
+    /// The values that are asked for one by one.
+    pub(crate) fn named_values(&self) -> &[String] {
+        match &self.select {
+            Select::Values { values, .. } => values,
+            Select::Each | Select::Pattern { .. } => &[],
+        }
+    }
+
     /// What a series with this value is shown as; `None`: it is left out.
     pub(crate) fn label_of(&self, value: &str) -> Option<String> {
         match &self.select {

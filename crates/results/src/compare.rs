@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_measure::Run;
 use linerate_measure::hunt::HuntRecord;
-use linerate_measure::threshold::hunted;
+use linerate_measure::metric::Combine;
+use linerate_measure::threshold::{hunted, metric_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::StoreError;
+use crate::model::{CellStatus, RecordedCell};
 use crate::read::IterationRow;
 use crate::store::{RunId, Store};
 
@@ -106,6 +108,41 @@ fn add_numbers(name: &str, value: &Value, figures: &mut Figures) {
     }
 }
 
+/// The figures of one sample: those of its clients' documents, or where there is none of its servers'.
+struct SampleFigures {
+    position: u32,
+    iteration: u32,
+    of_clients: Figures,
+    of_servers: Figures,
+}
+
+impl SampleFigures {
+    fn new(cell: &RecordedCell) -> Self {
+        let (of_clients, of_servers) = (Figures::new(), Figures::new());
+        Self { position: cell.position, iteration: cell.iteration + 1, of_clients, of_servers }
+    }
+
+    fn push(&mut self, body: &Value) {
+        let is_server = body.get("written_by").is_some_and(|role| role == "server");
+        add_document(body, if is_server { &mut self.of_servers } else { &mut self.of_clients });
+    }
+
+    /// Adds one value for each figure. What adds up over flows or directions is added over pairs of hosts; of anything
+    /// else their mean is taken.
+    fn add_to(self, figures: &mut BTreeMap<u32, Figures>) {
+        let own = if self.of_clients.is_empty() { self.of_servers } else { self.of_clients };
+        let figures = figures.entry(self.iteration).or_default();
+        for (name, values) in own {
+            let adds = metric_of(&name).is_some_and(|metric| {
+                metric.over_flows == Combine::Add || metric.over_directions == Combine::Add
+            });
+            let sum: f64 = values.iter().sum();
+            let value = if adds { sum } else { sum / values.len() as f64 };
+            figures.entry(name).or_default().push(value);
+        }
+    }
+}
+
 /// A plan's fields by name, as text.
 fn add_fields(name: &str, value: &Value, fields: &mut BTreeMap<String, String>) {
     match value {
@@ -127,28 +164,31 @@ pub fn params_text(iteration: &IterationRow) -> String {
 }
 
 impl Store {
-    /// The figures of a run's documents by the number of their iteration.
+    /// The figures of a run's documents by the number of their iteration, a value for each sample that was measured.
     fn figures(&self, run: RunId) -> Result<BTreeMap<u32, Figures>, StoreError> {
         let cells = self.cells(run)?;
         let mut figures: BTreeMap<u32, Figures> = BTreeMap::new();
-        let mut hunts = BTreeSet::new();
+        let mut sample: Option<SampleFigures> = None;
         self.each_document(run, |document| {
-            let iteration = cells.get(document.position as usize).map(|cell| cell.iteration + 1);
-            if let Some(iteration) = iteration.filter(|_| document.kind == Run::SCHEMA) {
-                let body: Value = serde_json::from_str(&document.body).map_err(|error| {
-                    StoreError::Damaged(format!("a document is no JSON: {error}"))
-                })?;
-                // Documents of servers stand behind those of clients, and have one trial of a hunt.
-                let is_hunt = body.get("hunt").is_some_and(|hunt| !hunt.is_null());
-                if is_hunt || !hunts.contains(&iteration) {
-                    add_document(&body, figures.entry(iteration).or_default());
-                }
-                if is_hunt {
-                    hunts.insert(iteration);
-                }
+            let cell = cells.get(document.position as usize).filter(|cell| {
+                cell.status == CellStatus::Done && cell.attempts == document.attempt
+            });
+            let Some(cell) = cell.filter(|_| document.kind == Run::SCHEMA) else { return Ok(()) };
+            let body: Value = serde_json::from_str(&document.body)
+                .map_err(|error| StoreError::Damaged(format!("a document is no JSON: {error}")))?;
+            if sample.as_ref().is_none_or(|sample| sample.position != document.position)
+                && let Some(whole) = sample.replace(SampleFigures::new(cell))
+            {
+                whole.add_to(&mut figures);
+            }
+            if let Some(sample) = &mut sample {
+                sample.push(&body);
             }
             Ok::<_, StoreError>(())
         })?;
+        if let Some(last) = sample {
+            last.add_to(&mut figures);
+        }
         Ok(figures)
     }
 

@@ -9,6 +9,7 @@ use crate::model::{
     Aggregation, CellEnd, CellStatus, NewCell, NewDocument, NewHost, NewIteration, NewParam,
     NewRun, NewSeries, Origin, RunEnd, RunStatus,
 };
+use crate::outcome::{Figure, RECEIVED, SampleOutcome, TRANSACTIONS, figure_of_run};
 
 /// The series of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -221,31 +222,104 @@ pub fn series_of(run: &Run, labels: &[(String, String)]) -> RunSeries {
 
 /// Likewise, by a clock to which that of the end that wrote the document is so far ahead.
 pub fn series_by_clock(run: &Run, labels: &[(String, String)], ahead_ns: i64) -> RunSeries {
-    let source = source_of(run.dialect);
-    let offset = run.environment.clock_offset.map_or(0, |offset| offset.offset_ns);
+    series_of_documents(&[(run, ahead_ns)], labels)
+}
+
+/// Likewise, of all documents of one test, each with how far the clock of the end that wrote it is ahead. What an end
+/// counted is taken once: from its own document, else from that of the other end.
+pub fn series_of_documents(documents: &[(&Run, i64)], labels: &[(String, String)]) -> RunSeries {
     let mut made = RunSeries::default();
     let mut measured = Vec::new();
+    let Some(first_document) = documents.first() else { return made };
+    let source = source_of(first_document.0.dialect);
     for role in [Role::Client, Role::Server] {
-        let shift = match (run.written_by, role) {
-            (Role::Client, Role::Server) => offset.saturating_neg(),
-            (Role::Server, Role::Client) => offset,
-            _ => 0,
-        };
-        let end = End::of(run, role, shift.saturating_sub(ahead_ns));
-        if end.samples.is_empty() {
-            continue;
-        }
+        let own = documents.iter().filter(|(run, _)| run.written_by == role);
+        let others = documents.iter().filter(|(run, _)| run.written_by != role);
+        let ends = own.chain(others).map(|(run, ahead_ns)| end_of(run, role, *ahead_ns));
+        let Some(end) = ends.into_iter().find(|end| !end.samples.is_empty()) else { continue };
         measured.push(end.measured());
         let mut of_end = labels.to_vec();
         add_label(&mut of_end, "cstype", if role == Role::Client { "client" } else { "server" });
         add_label(&mut of_end, "csid", "1");
-        add_end(&mut made, &end, source, &of_end);
+        // Requests that a server has answered are those that its client has counted.
+        let is_counted = role == Role::Server && has_metric(&made, TRANSACTIONS.0);
+        let left_out = is_counted.then_some(TRANSACTIONS.0);
+        add_end(&mut made, &end, (source, left_out), &of_end);
     }
     made.period = period_of(&measured);
-    let has = |name: &str| made.series.iter().any(|series| series.metric == name);
-    let primary = ["transactions-sec", "rx-Gbps", "tx-Gbps"].into_iter().find(|name| has(name));
-    made.primary_metric = primary.map(|name| format!("{source}::{name}")).unwrap_or_default();
+    let of_client = documents.iter().find(|(run, _)| run.written_by == Role::Client);
+    let (run, ahead_ns) = of_client.unwrap_or(first_document);
+    match figure_of_run(run) {
+        Some(figure) => add_figure(&mut made, &figure, (run, *ahead_ns), labels),
+        None => {
+            let names = [TRANSACTIONS.0, "rx-Gbps", "tx-Gbps"];
+            let primary = names.into_iter().find(|name| has_metric(&made, name));
+            made.primary_metric =
+                primary.map(|name| format!("{source}::{name}")).unwrap_or_default();
+        }
+    }
     made
+}
+
+/// Makes a document's figure the metric that it is judged by. Where no end has counted that interval by interval, the
+/// figure is a series of one value. So it is of a hunt, whose intervals are those of one trial.
+fn add_figure(
+    made: &mut RunSeries,
+    figure: &Figure,
+    (run, ahead_ns): (&Run, i64),
+    labels: &[(String, String)],
+) {
+    made.primary_metric.clone_from(&figure.metric);
+    let Some((source, metric)) = figure.metric.split_once("::") else { return };
+    if run.hunt.is_some() {
+        made.series.retain(|series| series.metric != metric);
+    }
+    made.period = made.period.or_else(|| whole_time(run, ahead_ns));
+    let (Some(value), Some(period)) = (figure.value, made.period) else { return };
+    let timeline = Timeline::new(vec![period]).filter(|_| !has_metric(made, metric));
+    let Some(timeline) = timeline else { return };
+    let receiver = match run.written_by {
+        Role::Client if metric == RECEIVED.0 => "server",
+        _ => "client",
+    };
+    let mut labels = labels.to_vec();
+    add_label(&mut labels, "cstype", receiver);
+    add_label(&mut labels, "csid", "1");
+    made.series.push(NewSeries {
+        in_period: true,
+        source: source.to_owned(),
+        metric: metric.to_owned(),
+        class: "throughput".to_owned(),
+        unit: figure.unit.to_owned(),
+        aggregation: Aggregation::Sum,
+        labels,
+        timeline: made.timelines.len(),
+        values: vec![value],
+    });
+    made.timelines.push(timeline);
+}
+
+/// From a run's begin for as long as it measured, by another clock.
+fn whole_time(run: &Run, ahead_ns: i64) -> Option<Span> {
+    let begin_ns = run.environment.started_utc_ns?.checked_sub(ahead_ns)?;
+    let length_ms = (run.summary.elapsed_s? * 1e3).round().max(1.0);
+    let begin_ms = begin_ns.div_euclid(1_000_000);
+    Span::new(begin_ms, begin_ms.checked_add(length_ms as i64)?.checked_sub(1)?)
+}
+
+fn has_metric(made: &RunSeries, name: &str) -> bool {
+    made.series.iter().any(|series| series.metric == name)
+}
+
+/// What an end counted by a document, its times by the clock to which that of the document's writer is ahead.
+fn end_of(run: &Run, role: Role, ahead_ns: i64) -> End<'_> {
+    let offset = run.environment.clock_offset.map_or(0, |offset| offset.offset_ns);
+    let shift = match (run.written_by, role) {
+        (Role::Client, Role::Server) => offset.saturating_neg(),
+        (Role::Server, Role::Client) => offset,
+        _ => 0,
+    };
+    End::of(run, role, shift.saturating_sub(ahead_ns))
 }
 
 /// Adds a label unless the caller has given one of that name.
@@ -263,7 +337,13 @@ fn period_of(measured: &[Option<Span>]) -> Option<Span> {
     Span::new(begin, end).or(spans.first().copied())
 }
 
-fn add_end(made: &mut RunSeries, end: &End<'_>, source: &str, labels: &[(String, String)]) {
+/// Adds the series of an end but the metric that is left out.
+fn add_end(
+    made: &mut RunSeries,
+    end: &End<'_>,
+    (source, left_out): (&str, Option<&str>),
+    labels: &[(String, String)],
+) {
     let intervals: Vec<Interval> = end.samples.iter().map(|(interval, _)| *interval).collect();
     let mut by_flow = Vec::new();
     for flow in end.flows() {
@@ -280,7 +360,9 @@ fn add_end(made: &mut RunSeries, end: &End<'_>, source: &str, labels: &[(String,
     }
     let states: Vec<Option<&Sample>> =
         end.samples.iter().map(|(_, sample)| Some(*sample)).collect();
-    for metric in OF_AN_END.iter().filter(|metric| !by_flow.contains(&metric.name)) {
+    let is_shown =
+        |metric: &&Metric<Sample>| !by_flow.contains(&metric.name) && left_out != Some(metric.name);
+    for metric in OF_AN_END.iter().filter(is_shown) {
         add_series(made, metric, source, (&intervals, &states), labels);
     }
 }
@@ -379,7 +461,7 @@ pub fn single_run(run: &Run, body: String, recorded: &Recorded) -> (NewRun, Cell
         hosts,
         iterations: vec![NewIteration {
             params: params_of(run, &benchmark),
-            primary_metric: String::new(),
+            primary_metric: series.primary_metric.clone(),
         }],
         cells: vec![NewCell { iteration: 0, sample: 1 }],
         ..NewRun::default()
@@ -396,6 +478,7 @@ pub fn single_run(run: &Run, body: String, recorded: &Recorded) -> (NewRun, Cell
         series: series.series,
         primary_metric: series.primary_metric,
         notes: run.status.notes.clone(),
+        outcome: SampleOutcome::of_runs([run]),
     };
     let status = match run.status.outcome {
         Outcome::Complete => RunStatus::Complete,

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::StoreError;
-use crate::query::{Answer, SeriesQuery};
+use crate::compare::Mean;
 use crate::read::{IterationRow, RunDetails, RunRow};
 use crate::store::Store;
+use crate::values::{Values, worst_verdict};
 
 /// The type of the text, for HTTP.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,8 +21,6 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 const MOST_TITLES: usize = 500;
 /// Most iterations of a run whose results are told.
 const MOST_ITERATIONS: usize = 500;
-/// Most samples of an iteration that its result is the mean of.
-const MOST_SAMPLES: usize = 1000;
 /// The longest value of a label, in characters.
 pub(crate) const LONGEST_LABEL: usize = 256;
 
@@ -64,7 +63,10 @@ pub(crate) struct Facts {
 pub(crate) const STATUSES: [&str; 3] = ["complete", "failed", "stopped"];
 pub(crate) const VERDICTS: [&str; 3] = ["pass", "fail", "undecided"];
 
-pub(crate) static FAMILIES: [Family; 8] = [
+/// How far the figures of a run can be trusted.
+pub(crate) const TRUSTS: [&str; 3] = ["valid", "doubtful", "invalid"];
+
+pub(crate) static FAMILIES: [Family; 9] = [
     Family {
         name: "linerate_run_info",
         unit: None,
@@ -107,6 +109,13 @@ pub(crate) static FAMILIES: [Family; 8] = [
         samples: |facts, _| one_of("status", &STATUSES, &facts.row.status),
     },
     Family {
+        name: "linerate_run_trust",
+        unit: None,
+        pushed: Some(("linerate.run.trust", "")),
+        help: "How far the run's figures can be trusted, by its worst sample: 1 for its word, 0 for the others.",
+        samples: |facts, _| one_of("trust", &TRUSTS, &facts.row.verdict),
+    },
+    Family {
         name: "linerate_run_verdict",
         unit: None,
         pushed: Some(("linerate.run.verdict", "")),
@@ -133,7 +142,8 @@ pub(crate) static FAMILIES: [Family; 8] = [
         name: "linerate_run_result",
         unit: None,
         pushed: Some(("linerate.run.result", "")),
-        help: "What an iteration is judged by, the mean of its samples, in the unit of label unit.",
+        help: "What an iteration is judged by, the mean of its measured samples, in the unit of label unit; trust has the worst \
+               verdict of these.",
         samples: |facts, _| facts.results.clone(),
     },
 ];
@@ -239,12 +249,13 @@ pub fn last_finished(runs: Vec<RunRow>) -> BTreeMap<String, RunRow> {
 
 /// Reads what is told of a run.
 pub(crate) fn read(store: &Store, row: RunRow) -> Result<Facts, StoreError> {
-    let details = store.details(row.id)?;
-    let mut results = Vec::new();
-    for iteration in details.iterations.iter().take(MOST_ITERATIONS) {
-        results.extend(result_of(store, &details, iteration)?);
-    }
-    Ok(Facts { verdict: verdict_of(&details), row, results })
+    let mut details = store.details(row.id)?;
+    let verdict = verdict_of(&details);
+    details.iterations.truncate(MOST_ITERATIONS);
+    let values = Values::read(store, &details)?;
+    let all = details.iterations.iter().zip(&values.samples).zip(&values.units);
+    let results = all.filter_map(|((iteration, values), unit)| result_of(iteration, values, unit));
+    Ok(Facts { verdict, row, results: results.collect() })
 }
 
 /// The worst verdict of the iterations; none where none has one.
@@ -262,47 +273,27 @@ fn verdict_of(details: &RunDetails) -> Option<&'static str> {
     }
 }
 
-/// What an iteration came to in its primary metric; `None` where no sample has it.
+/// What an iteration came to in its primary metric, by the samples that were measured; `None` where none has it.
 fn result_of(
-    store: &Store,
-    details: &RunDetails,
     iteration: &IterationRow,
-) -> Result<Option<(Labels, f64)>, StoreError> {
-    let primary = iteration.primary_metric.split(',').next().unwrap_or_default();
-    let Some((source, metric)) = primary.split_once("::") else { return Ok(None) };
-    let (mut sum, mut count, mut unit) = (0.0, 0_u32, String::new());
-    for sample in iteration.samples.iter().take(MOST_SAMPLES) {
-        let Some(period) = sample.period.as_ref().filter(|_| sample.status == "done") else {
-            continue;
-        };
-        let mut query = SeriesQuery::new(details.row.id, source, metric);
-        query.period = Some(period.uuid.clone());
-        let answer = match store.query(&query) {
-            Ok(answer) => answer,
-            // A sample may lack what others have.
-            Err(StoreError::NotFound(_)) => continue,
-            Err(error) => return Err(error),
-        };
-        if let Some(value) = known_value(&answer) {
-            (sum, count) = (sum + value, count + 1);
-            unit = answer.unit;
-        }
-    }
+    values: &[Option<f64>],
+    unit: &str,
+) -> Option<(Labels, f64)> {
+    let metric = iteration.primary_metric.split(',').next().unwrap_or_default();
+    let known: Vec<f64> = values.iter().copied().flatten().collect();
+    let mean = Mean::of(&known).map(|mean| mean.mean).filter(|mean| mean.is_finite())?;
     let params = iteration.params.iter().map(|param| format!("{}={}", param.arg, param.value));
-    let labels = vec![
+    let mut labels = vec![
         ("iteration", iteration.num.to_string()),
-        ("metric", primary.to_owned()),
-        ("unit", unit),
+        ("metric", metric.to_owned()),
+        ("unit", unit.to_owned()),
         ("params", params.collect::<Vec<_>>().join(" ")),
     ];
-    let mean = (count > 0).then(|| sum / f64::from(count));
-    Ok(mean.filter(|mean| mean.is_finite()).map(|mean| (labels, mean)))
-}
-
-/// The only value of an answer; none where no data stands behind it.
-fn known_value(answer: &Answer) -> Option<f64> {
-    let window = answer.groups.first()?.windows.first()?;
-    window.value.filter(|_| window.coverage > 0.0)
+    let trust = worst_verdict(&iteration.samples);
+    if !trust.is_empty() {
+        labels.push(("trust", trust.to_owned()));
+    }
+    Some((labels, mean))
 }
 
 /// A label's value without what no label may have.

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use linerate_measure::trust::Trust;
 use linerate_measure::window::{Span, Timeline};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -13,6 +14,7 @@ use crate::identity::{is_run_name, random_uuid};
 use crate::model::{
     CellEnd, NewDocument, NewRun, NewSeries, RecordedCell, Resumed, RunEnd, RunStatus, Tick,
 };
+use crate::outcome::{SampleOutcome, insert_outcome};
 use crate::{CellStatus, StoreError};
 
 /// The most cells of a run.
@@ -77,7 +79,7 @@ pub(crate) fn insert_run(tables: &Connection, run: &NewRun) -> Result<i64, Store
     }
     let iterations = insert_iterations(tables, id, run)?;
     let mut sample = tables.prepare(
-        "INSERT INTO sample (iteration, num, uuid, status, position) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO sample (iteration, num, uuid, status, position, run) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     for (position, cell) in run.cells.iter().enumerate() {
         let Some(iteration) = iterations.get(cell.iteration as usize) else {
@@ -85,7 +87,7 @@ pub(crate) fn insert_run(tables: &Connection, run: &NewRun) -> Result<i64, Store
         };
         let waiting = CellStatus::Waiting.name();
         let uuid = random_uuid()?;
-        sample.execute(params![iteration, cell.sample, uuid, waiting, position as i64])?;
+        sample.execute(params![iteration, cell.sample, uuid, waiting, position as i64, id])?;
     }
     Ok(id)
 }
@@ -193,7 +195,7 @@ pub(crate) fn begin_cell(
 ) -> Result<i64, StoreError> {
     let sample: Option<i64> = tables
         .query_row(
-            "SELECT s.id FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = ?1 AND s.position = ?2",
+            "SELECT id FROM sample WHERE run = ?1 AND position = ?2",
             params![run, position],
             |row| row.get(0),
         )
@@ -213,8 +215,7 @@ pub(crate) fn begin_cell(
 /// Stores what an attempt came to.
 pub(crate) fn end_cell(tables: &Connection, attempt: i64, end: &CellEnd) -> Result<(), StoreError> {
     let (sample, run, position): (i64, i64, i64) = tables.query_row(
-        "SELECT s.id, i.run, s.position FROM attempt a JOIN sample s ON a.sample = s.id \
-         JOIN iteration i ON s.iteration = i.id WHERE a.id = ?1",
+        "SELECT s.id, s.run, s.position FROM attempt a JOIN sample s ON a.sample = s.id WHERE a.id = ?1",
         [attempt],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
@@ -225,11 +226,15 @@ pub(crate) fn end_cell(tables: &Connection, attempt: i64, end: &CellEnd) -> Resu
     )?;
     let status = end.status.name();
     tables.execute("UPDATE sample SET status = ?2 WHERE id = ?1", params![sample, status])?;
-    tables.execute(
-        "UPDATE iteration SET primary_metric = ?2 WHERE primary_metric = '' \
-         AND id = (SELECT iteration FROM sample WHERE id = ?1)",
-        params![sample, end.primary_metric],
-    )?;
+    // A cell that failed may have measured another metric than those that follow.
+    if end.status == CellStatus::Done {
+        tables.execute(
+            "UPDATE iteration SET primary_metric = ?2 WHERE primary_metric = '' \
+             AND id = (SELECT iteration FROM sample WHERE id = ?1)",
+            params![sample, end.primary_metric],
+        )?;
+    }
+    insert_outcome(tables, sample, &outcome_of(end))?;
     for text in &end.notes {
         insert_note(tables, run, Some(position), text)?;
     }
@@ -243,6 +248,16 @@ pub(crate) fn end_cell(tables: &Connection, attempt: i64, end: &CellEnd) -> Resu
         CellStatus::Done | CellStatus::Failed => outbox::note_change(tables, run, position),
         CellStatus::Waiting | CellStatus::Running => Ok(()),
     }
+}
+
+/// What an attempt came to. One that failed without a document has no result.
+fn outcome_of(end: &CellEnd) -> SampleOutcome {
+    let mut outcome = end.outcome.clone();
+    if end.status == CellStatus::Failed && outcome.verdict.is_none() {
+        outcome.verdict = Some(Trust::Invalid);
+        outcome.why.clone_from(&end.reason);
+    }
+    outcome
 }
 
 /// The id of the sample's period, in whose place an earlier attempt's goes.

@@ -20,15 +20,18 @@ mod insert;
 pub mod merge;
 pub mod model;
 pub mod otlp;
+pub mod outcome;
 pub mod plot;
 pub mod points;
 pub mod query;
 pub mod read;
 mod store;
+pub mod values;
 mod writer;
 
 pub use convert::{
-    Recorded, RunSeries, run_name, series_by_clock, series_of, single_run, source_of,
+    Recorded, RunSeries, run_name, series_by_clock, series_of, series_of_documents, single_run,
+    source_of,
 };
 pub use error::StoreError;
 pub use model::{

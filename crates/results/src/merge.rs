@@ -31,7 +31,7 @@ struct Table {
 }
 
 /// The content of a run, for comparison.
-const CONTENT: [Table; 12] = [
+const CONTENT: [Table; 13] = [
     Table {
         name: "run t",
         columns: "title, status, partial, began_ms, ended_ms, plan, plan_hash, seed, version, origin, harness, \
@@ -64,6 +64,12 @@ const CONTENT: [Table; 12] = [
         columns: "t.num, t.uuid, t.status, t.position",
         path: "JOIN iteration i ON t.iteration = i.id",
         order: "i.num, t.num",
+    },
+    Table {
+        name: "outcome t",
+        columns: "t.verdict, t.why, t.metric, t.unit, t.value",
+        path: "JOIN sample s ON t.sample = s.id JOIN iteration i ON s.iteration = i.id",
+        order: "s.position",
     },
     Table {
         name: "attempt t",
@@ -158,7 +164,7 @@ const OF_ATTEMPT: &str = "attempt IN (SELECT a.id FROM attempt a JOIN sample s O
      JOIN iteration i ON s.iteration = i.id WHERE i.run = ?1)";
 
 #[rustfmt::skip]
-const COPIES: [Copy; 12] = [
+const COPIES: [Copy; 13] = [
     Copy { table: "run", columns: "id, uuid, title, status, partial, created_ms, began_ms, ended_ms, plan, plan_hash, \
         seed, version, origin, harness, benchmarks, person, email", of_run: "id = ?1", ids: &[], has_id: true },
     Copy { table: "tag", columns: "run, name, value", of_run: "run = ?1", ids: &[(0, "run")], has_id: false },
@@ -169,8 +175,10 @@ const COPIES: [Copy; 12] = [
         of_run: "run = ?1", ids: &[(1, "run")], has_id: true },
     Copy { table: "param", columns: "iteration, position, benchmark, arg, value, role, engines", of_run: OF_ITERATION,
         ids: &[(0, "iteration")], has_id: false },
-    Copy { table: "sample", columns: "id, iteration, num, uuid, status, position", of_run: OF_ITERATION,
-        ids: &[(1, "iteration")], has_id: true },
+    Copy { table: "sample", columns: "id, iteration, num, uuid, status, position, run", of_run: OF_ITERATION,
+        ids: &[(1, "iteration"), (6, "run")], has_id: true },
+    Copy { table: "outcome", columns: "sample, verdict, why, metric, unit, value", of_run: OF_SAMPLE,
+        ids: &[(0, "sample")], has_id: false },
     Copy { table: "attempt", columns: "id, sample, num, status, exit_code, reason, began_ms, ended_ms, skew_p99_us",
         of_run: OF_SAMPLE, ids: &[(1, "sample")], has_id: true },
     Copy { table: "period", columns: "id, sample, name, uuid, begin_ms, end_ms", of_run: OF_SAMPLE,

@@ -3,6 +3,8 @@
 use linerate_measure::window::{Span, Timeline};
 use serde::Serialize;
 
+use crate::outcome::SampleOutcome;
+
 /// How a run stands, or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -178,6 +180,8 @@ pub struct CellEnd {
     pub primary_metric: String,
     /// Sentences about it.
     pub notes: Vec<String>,
+    /// What its documents come to.
+    pub outcome: SampleOutcome,
 }
 
 impl CellEnd {
@@ -195,6 +199,7 @@ impl CellEnd {
             series: Vec::new(),
             primary_metric: String::new(),
             notes: Vec::new(),
+            outcome: SampleOutcome::default(),
         }
     }
 }

@@ -476,6 +476,7 @@ impl Store {
                 )));
             }
         }
+        check_values(query, &selected)?;
         let used = |name: &str| query.breakouts.iter().any(|breakout| breakout.name == name);
         let remaining =
             names.into_iter().filter(|name| !used(name)).cloned().collect::<Vec<String>>();
@@ -488,8 +489,38 @@ impl Store {
                 groups.entry(labels).or_default().push(series);
             }
         }
+        if groups.is_empty() {
+            let none = "no series of the metric has all that the breakouts ask for";
+            return Err(StoreError::NotFound(none.to_owned()));
+        }
         Ok(Groups { groups, remaining })
     }
+}
+
+/// Values of labels that a sentence lists.
+const LISTED_VALUES: usize = 20;
+
+/// Refuses a breakout by a value that no series has.
+fn check_values(query: &SeriesQuery, selected: &[Selected]) -> Result<(), StoreError> {
+    for breakout in &query.breakouts {
+        let named = breakout.named_values();
+        if named.is_empty() {
+            continue;
+        }
+        let has = |series: &Selected| series.labels.get(&breakout.name).cloned();
+        let known: BTreeSet<String> = selected.iter().filter_map(has).collect();
+        if let Some(value) = named.iter().find(|value| !known.contains(*value)) {
+            let listed: Vec<&str> = known.iter().take(LISTED_VALUES).map(String::as_str).collect();
+            let more = if known.len() > LISTED_VALUES { ", ..." } else { "" };
+            return Err(StoreError::NotFound(format!(
+                "no series of the metric has {}={value}: there {} {}{more}",
+                breakout.name,
+                if known.len() == 1 { "is" } else { "are" },
+                listed.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 struct Groups {

@@ -1,5 +1,6 @@
 //! What a store has: runs, their iterations, samples and documents.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use flate2::read::DeflateDecoder;
@@ -52,10 +53,28 @@ pub struct RunRow {
     pub done: u32,
     /// Cells.
     pub cells: u32,
+    /// How far its figures can be trusted, by the worst of its samples: `valid`, `doubtful` or `invalid`; empty where
+    /// no document has a verdict.
+    pub verdict: String,
+}
+
+/// How much a store has: what changes when a run comes, goes on or ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Runs.
+    pub runs: i64,
+    /// Runs that have ended.
+    pub ended: i64,
+    /// Cells of all runs that are done.
+    pub done_cells: i64,
+    /// Cells of all runs that are done or failed.
+    pub ended_cells: i64,
+    /// The name of the newest run, or empty.
+    pub newest: String,
 }
 
 /// What else a run has, itself and its parts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunDetails {
     /// Its row.
     pub row: RunRow,
@@ -76,7 +95,7 @@ pub struct RunDetails {
 }
 
 /// An iteration of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IterationRow {
     /// Its number, from 1.
     pub num: u32,
@@ -95,7 +114,7 @@ pub struct IterationRow {
 }
 
 /// A sample of an iteration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SampleRow {
     /// Its number, from 1.
     pub num: u32,
@@ -111,6 +130,40 @@ pub struct SampleRow {
     pub exit_code: Option<i32>,
     /// Its period that counts; `None` where nothing was measured.
     pub period: Option<PeriodRow>,
+    /// What its documents come to; `None` where it has not ended.
+    pub outcome: Option<OutcomeRow>,
+}
+
+impl SampleRow {
+    /// Its verdict; empty where none is known.
+    pub fn verdict(&self) -> &str {
+        self.outcome.as_ref().map(|outcome| outcome.verdict.as_str()).unwrap_or_default()
+    }
+
+    /// Whether its figure counts: a sample that failed has at most a part of one.
+    pub fn counts(&self) -> bool {
+        self.status == "done"
+    }
+
+    /// Whether a verdict speaks against its figure.
+    pub fn is_doubted(&self) -> bool {
+        !matches!(self.verdict(), "" | "valid")
+    }
+}
+
+/// What the documents of a sample come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutcomeRow {
+    /// `valid`, `doubtful` or `invalid`; empty where no document has a verdict.
+    pub verdict: String,
+    /// Why it is not valid, or empty.
+    pub why: String,
+    /// The metric of its figure, as `source::type`; empty where its documents have none.
+    pub metric: String,
+    /// The unit of its figure.
+    pub unit: String,
+    /// Its figure.
+    pub value: Option<f64>,
 }
 
 /// The time of a sample that counts.
@@ -138,9 +191,13 @@ pub struct DocumentRow {
 }
 
 const RUN_ROW: &str = "SELECT id, uuid, title, status, partial, began_ms, ended_ms, origin, harness, benchmarks, \
-     version, (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id), \
-     (SELECT count(*) FROM sample s JOIN iteration i ON s.iteration = i.id WHERE i.run = run.id \
-      AND s.status = 'done') FROM run ";
+     version, (SELECT count(*) FROM sample s WHERE s.run = run.id), \
+     (SELECT count(*) FROM sample s WHERE s.run = run.id AND s.status = 'done'), \
+     (SELECT substr(max(CASE WHEN o.sample IS NULL AND s.status = 'failed' THEN '4invalid' \
+      WHEN o.sample IS NULL OR o.verdict = '' THEN '0' WHEN o.verdict = 'valid' THEN '1valid' \
+      WHEN o.verdict = 'doubtful' THEN '3doubtful' WHEN o.verdict = 'invalid' THEN '4invalid' \
+      ELSE '2' || o.verdict END), 2) FROM sample s LEFT JOIN outcome o ON o.sample = s.id \
+      WHERE s.run = run.id AND s.status IN ('done', 'failed')) FROM run ";
 
 fn run_row(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
     Ok(RunRow {
@@ -157,6 +214,7 @@ fn run_row(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
         version: row.get(10)?,
         cells: row.get(11)?,
         done: row.get(12)?,
+        verdict: row.get::<_, Option<String>>(13)?.unwrap_or_default(),
     })
 }
 
@@ -172,13 +230,48 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// How many cells of all runs are done or failed.
+    /// How much there is.
     ///
     /// # Errors
     /// Where the file can't be read.
-    pub fn ended_cells(&self) -> Result<i64, StoreError> {
-        let sql = "SELECT count(*) FROM sample WHERE status IN ('done', 'failed')";
-        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
+    pub fn extent(&self) -> Result<Extent, StoreError> {
+        let sql = "SELECT count(*), count(ended_ms), (SELECT count(*) FROM sample WHERE status = 'done'), \
+                   (SELECT count(*) FROM sample WHERE status IN ('done', 'failed')), \
+                   coalesce((SELECT uuid FROM run ORDER BY began_ms DESC, id DESC LIMIT 1), '') FROM run";
+        let extent = self.connection.query_row(sql, [], |row| {
+            Ok(Extent {
+                runs: row.get(0)?,
+                ended: row.get(1)?,
+                done_cells: row.get(2)?,
+                ended_cells: row.get(3)?,
+                newest: row.get(4)?,
+            })
+        })?;
+        Ok(extent)
+    }
+
+    /// The runs that have all these marks, the newest first.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn runs_with(&self, tags: &[(String, String)]) -> Result<Vec<RunRow>, StoreError> {
+        let mut runs = self.runs()?;
+        let mut rows =
+            self.connection.prepare("SELECT run FROM tag WHERE name = ?1 AND value = ?2")?;
+        for (name, value) in tags {
+            let marked = rows.query_map([name, value], |row| row.get(0).map(RunId))?;
+            let marked = marked.collect::<Result<BTreeSet<RunId>, _>>()?;
+            runs.retain(|run| marked.contains(&run.id));
+        }
+        Ok(runs)
+    }
+
+    /// A number that changes with the store, by whichever program: another one means that it may have changed.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn change(&self) -> Result<i64, StoreError> {
+        Ok(self.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?)
     }
 
     /// The run that a word means: its name, the beginning of its name, its title, or `last`. A name or title as a
@@ -329,8 +422,8 @@ impl Store {
         position: Option<u32>,
     ) -> Result<Vec<IterationRow>, StoreError> {
         let sql = "SELECT id, num, uuid, status, primary_metric, primary_period FROM iteration WHERE run = ?1 \
-                   AND (?3 IS NULL OR id IN (SELECT s.iteration FROM iteration i JOIN sample s \
-                   ON s.iteration = i.id WHERE i.run = ?1 AND s.position = ?3)) ORDER BY num LIMIT ?2";
+                   AND (?3 IS NULL OR id = (SELECT iteration FROM sample WHERE run = ?1 AND position = ?3)) \
+                   ORDER BY num LIMIT ?2";
         let mut rows = self.connection.prepare(sql)?;
         let rows = rows.query_map(params![run.0, MOST_ROWS, position], |row| {
             let iteration = IterationRow {
@@ -368,7 +461,8 @@ impl Store {
     fn samples(&self, iteration: i64) -> Result<Vec<SampleRow>, StoreError> {
         let rows = self.rows(
             "SELECT s.num, s.uuid, s.status, s.position, coalesce(a.reason, ''), a.exit_code, \
-             p.uuid, p.begin_ms, p.end_ms FROM sample s \
+             p.uuid, p.begin_ms, p.end_ms, o.verdict, o.why, o.metric, o.unit, o.value FROM sample s \
+             LEFT JOIN outcome o ON o.sample = s.id \
              LEFT JOIN attempt a ON a.sample = s.id AND a.num = (SELECT max(num) FROM attempt WHERE sample = s.id) \
              LEFT JOIN period p ON p.sample = s.id WHERE s.iteration = ?1 ORDER BY s.num LIMIT ?2",
             iteration,
@@ -383,6 +477,7 @@ impl Store {
                     reason: row.get(4)?,
                     exit_code: row.get(5)?,
                     period: None,
+                    outcome: outcome_row(row, 9)?,
                 };
                 Ok((sample, period.zip(times.0.zip(times.1))))
             },
@@ -434,6 +529,18 @@ impl Store {
     }
 }
 
+/// What a sample came to, from this column on.
+fn outcome_row(row: &Row<'_>, first: usize) -> Result<Option<OutcomeRow>, rusqlite::Error> {
+    let Some(verdict) = row.get(first)? else { return Ok(None) };
+    Ok(Some(OutcomeRow {
+        verdict,
+        why: row.get(first + 1)?,
+        metric: row.get(first + 2)?,
+        unit: row.get(first + 3)?,
+        value: row.get::<_, Option<f64>>(first + 4)?.filter(|value| value.is_finite()),
+    }))
+}
+
 /// The first run, where the second is what its server kept of the same test.
 fn client_of<'a>(one: &'a RunRow, other: &RunRow) -> Option<&'a RunRow> {
     (other.run.strip_suffix(".server") == Some(one.run.as_str())).then_some(one)
@@ -441,13 +548,18 @@ fn client_of<'a>(one: &'a RunRow, other: &RunRow) -> Option<&'a RunRow> {
 
 /// The text of a deflated document.
 fn inflate(body: &[u8]) -> Result<String, StoreError> {
+    inflate_up_to(body, MOST_DOCUMENT_BYTES)
+}
+
+/// The text of a deflated document that has at most `most_bytes`.
+pub(crate) fn inflate_up_to(body: &[u8], most_bytes: u64) -> Result<String, StoreError> {
     let damaged = |why: String| StoreError::Damaged(format!("a document {why}"));
     let mut text = String::new();
-    let mut decoder = DeflateDecoder::new(body).take(MOST_DOCUMENT_BYTES + 1);
+    let mut decoder = DeflateDecoder::new(body).take(most_bytes + 1);
     let read = decoder.read_to_string(&mut text);
     let length = read.map_err(|error| damaged(format!("can't be inflated: {error}")))?;
-    if length as u64 > MOST_DOCUMENT_BYTES {
-        return Err(damaged(format!("is longer than {MOST_DOCUMENT_BYTES} bytes")));
+    if length as u64 > most_bytes {
+        return Err(damaged(format!("is longer than {most_bytes} bytes")));
     }
     Ok(text)
 }

@@ -187,7 +187,10 @@ fn a_run_goes_on_where_its_controller_died() {
     let details = store.details(run).unwrap();
     assert_eq!(details.iterations[1].status, "fail");
     assert_eq!(details.iterations[1].samples[0].reason, "why");
-    assert_eq!((details.row.done, store.ended_cells().unwrap(), details.row.cells), (1, 2, 3));
+    assert_eq!(
+        (details.row.done, store.extent().unwrap().ended_cells, details.row.cells),
+        (1, 2, 3)
+    );
     assert!(details.row.partial);
     let locks = fs::read_dir(directory.path()).unwrap();
     let locks =

@@ -291,7 +291,11 @@ impl Conductor<'_> {
                 }
             }
             let is_over = end.status != CellStatus::Again;
-            let observed = Observed::new(end.runs(), end.status == CellStatus::Done);
+            let observed = match end.status {
+                // What a failed cell has is at most a part of a figure.
+                CellStatus::Failed | CellStatus::Again => Observed::default(),
+                status => Observed::new(end.runs(), status == CellStatus::Done),
+            };
             self.sink.handle(&Event::CellEnded(Box::new(end)))?;
             if is_over {
                 if let Some(state) = progress.cells.get_mut(place) {

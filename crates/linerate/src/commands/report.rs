@@ -10,11 +10,12 @@ use linerate_measure::run::exit;
 use linerate_measure::{Role, Run};
 use linerate_report::{MatrixPage, Page, Source, extract, render_matrix};
 use linerate_results::read::{IterationRow, RunDetails};
+use linerate_results::values::{Measured, Values, split_metric};
 use linerate_results::{Store, StoreError};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::results::{Measured, run_json, split_metric, values_of};
+use super::results::run_json;
 use super::{Failure, await_file, open_destination, run::read};
 use crate::args::ReportArgs;
 use crate::output::{
@@ -208,7 +209,7 @@ pub(super) fn of_store(store: &Store, word: &str) -> Result<Found, StoreError> {
             return Ok(Found { name, text, shown: Shown::Document(document) });
         }
     }
-    let values = values_of(store, &details)?;
+    let values = Values::read(store, &details)?;
     let mut document = run_json(store, &details, &values)?;
     let iterations = document.get_mut("iterations").and_then(serde_json::Value::as_array_mut);
     let drawn = courses_of(store, &details)?.into_iter().zip(pairs_of(store, &details)?);
@@ -235,9 +236,9 @@ fn read_matrix(text: &str) -> Option<MatrixPage> {
 
 /// The course of the first measured sample of each iteration.
 fn courses_of(store: &Store, details: &RunDetails) -> Result<Vec<Course>, StoreError> {
-    let measured = Measured::of(store, details, COURSE_WINDOWS)?;
+    let measured = Measured::read(store, details, &details.iterations, COURSE_WINDOWS)?;
     let of_iteration = |iteration: &IterationRow| {
-        let mut samples = iteration.samples.iter();
+        let mut samples = iteration.samples.iter().filter(|sample| sample.counts());
         let Some((windows, unit)) = samples.find_map(|sample| measured.windows(iteration, sample))
         else {
             return Course::default();
@@ -285,6 +286,7 @@ fn pairs_of(store: &Store, details: &RunDetails) -> Result<Vec<Vec<KeptPair>>, S
         let periods: Vec<&str> = iteration
             .samples
             .iter()
+            .filter(|sample| sample.counts())
             .filter_map(|sample| Some(sample.period.as_ref()?.uuid.as_str()))
             .collect();
         let pair = |pair: &KeptPair| {

@@ -1,7 +1,7 @@
 //! `web`: the pages of a store, for a browser on this machine.
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use linerate_engine::event::Cancel;
 use linerate_measure::comparison::{Asked, Side, StoredRuns};
 use linerate_measure::run::exit;
 use linerate_report::{Page, Source, render_list};
-use linerate_results::read::RunRow;
+use linerate_results::read::{Extent, RunRow};
 use linerate_results::{Store, StoreError};
 
 use super::compare::stored::compare_runs;
@@ -19,7 +19,7 @@ use crate::args::WebArgs;
 use crate::follow::{Followed, Follower};
 use crate::http::{Answer, HttpServer, Request, Site, TEXT, render_answer};
 use crate::output::{Document, listed_run, ongoing_page, page_saying, render_json};
-use crate::store;
+use crate::store::{self, WatchedStore};
 
 const HTML: &str = "text/html; charset=utf-8";
 /// Where the site tells of changes.
@@ -36,7 +36,8 @@ pub(super) fn serve_store(args: &WebArgs, cancel: &Cancel) -> Result<u8, Failure
     let path = store::place(args.store.as_deref()).map_err(Failure::here)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let follower = args.follow.as_deref().map(Follower::new);
-    let site = StoreSite { path: path.clone(), follower };
+    let store = WatchedStore::new(path.clone());
+    let site = StoreSite { store, version: None, follower };
     let server = HttpServer::start(address, "web", site);
     let server = server.map_err(|error| {
         Failure::here(format!(
@@ -56,7 +57,9 @@ pub(super) fn serve_store(args: &WebArgs, cancel: &Cancel) -> Result<u8, Failure
 
 /// The pages of a store, which need not be there yet.
 struct StoreSite {
-    path: PathBuf,
+    store: WatchedStore,
+    /// The version of the store at the last look.
+    version: Option<String>,
     /// The run that is followed beside them.
     follower: Option<Follower>,
 }
@@ -103,25 +106,44 @@ impl Site for StoreSite {
         // What can't be read now is told by its page.
         let _unread = self.follower.as_mut().map(Follower::look);
         // Of a store that can't be read the version is not known.
-        let store = self.runs().map(|(_, version)| version).unwrap_or_default();
+        let store = self.store_version().unwrap_or_default();
         store + &self.followed_version()
     }
 }
 
 impl StoreSite {
-    fn open(&self) -> Result<Store, StoreError> {
-        Store::open_to_read(&self.path)
+    /// The store; `None` where there is none yet.
+    fn store(&mut self) -> Result<Option<&Store>, StoreError> {
+        let looked = self.store.look()?;
+        Ok(looked.map(|(store, has_changed)| {
+            if has_changed {
+                self.version = None;
+            }
+            store
+        }))
     }
 
-    /// The runs, and the version of the store, which changes with them. It is never empty, and begins with a digit.
-    fn runs(&self) -> Result<(Vec<RunRow>, String), StoreError> {
-        if !self.path.exists() {
-            return Ok((Vec::new(), version_of(&[], 0)));
+    /// The store that has a run.
+    fn open(&mut self) -> Result<&Store, StoreError> {
+        let path = self.store.path().to_owned();
+        let none = || StoreError::Unusable { path, why: "there is no such file".to_owned() };
+        self.store()?.ok_or_else(none)
+    }
+
+    /// The version of the store, which changes with its runs. It is never empty, and begins with a digit. A store that
+    /// has not changed is not read.
+    fn store_version(&mut self) -> Result<String, StoreError> {
+        let extent = match self.store.look() {
+            Ok(Some((_, false))) if self.version.is_some() => None,
+            Ok(Some((store, _))) => Some(store.extent()),
+            Ok(None) => Some(Ok(Extent::default())),
+            Err(error) => Some(Err(error)),
+        };
+        if let Some(extent) = extent {
+            self.version = None;
+            self.version = Some(version_of(&extent?));
         }
-        let store = self.open()?;
-        let runs = store.runs()?;
-        let version = version_of(&runs, store.ended_cells()?);
-        Ok((runs, version))
+        Ok(self.version.clone().unwrap_or_default())
     }
 
     /// The version of the run that is followed. Of the version of the site it is what begins at the last `+`. A page
@@ -177,40 +199,40 @@ impl StoreSite {
         let Some(name) = request.path.strip_prefix("/run/") else {
             return Err(Missing::Unknown("the runs are at /".to_owned()));
         };
-        let (runs, version) = self.runs()?;
+        let links = self.links();
         if let [run, position, pair] = name.split('/').collect::<Vec<_>>()[..]
             && let (Ok(position), Ok(pair)) = (position.parse(), pair.parse())
         {
-            let found = of_pair(&self.open()?, run, position, pair)?;
+            let found = of_pair(self.open()?, run, position, pair)?;
             let page = found.page(&format!("{run}.html"));
-            return Ok(page.render(Some(found.source()), &self.links()));
+            return Ok(page.render(Some(found.source()), &links));
         }
-        let mut found = of_store(&self.open()?, name)?;
+        let version = self.store_version()?;
+        let store = self.open()?;
+        let mut found = of_store(store, name)?;
         found.serve_at(request.path.clone());
         let file = format!("{name}.html");
-        let page = Page { live: live_of(&runs, name, version), ..found.page(&file) };
-        Ok(page.render(Some(found.source()), &self.links()))
+        // The page of a run that goes on follows the store.
+        let goes_on = store.find_exactly(name).is_ok_and(|run| run.ended_ms.is_none());
+        let live = goes_on.then(|| (EVENTS.to_owned(), version));
+        let page = Page { live, ..found.page(&file) };
+        Ok(page.render(Some(found.source()), &links))
     }
 
     /// All runs.
-    fn list(&self) -> Result<String, StoreError> {
-        let (runs, version) = self.runs()?;
-        let listed = runs.iter().enumerate().take(MOST_RUNS).map(|(place, run)| {
-            let alike = |other: &&RunRow| {
-                run.cells == 1
-                    && other.cells == 1
-                    && (&other.command, &other.title) == (&run.command, &run.title)
-                    && other.run.ends_with(".server") == run.run.ends_with(".server")
-            };
-            listed_run(run, runs.iter().skip(place + 1).find(alike))
-        });
+    fn list(&mut self) -> Result<String, StoreError> {
+        let version = self.store_version()?;
+        let runs = self.store()?.map_or(Ok(Vec::new()), Store::runs)?;
+        let earlier = earlier_runs(&runs);
+        let listed = runs.iter().zip(earlier).take(MOST_RUNS);
+        let listed = listed.map(|(run, earlier)| listed_run(run, earlier));
         let mut page = render_list("Runs", &listed.collect::<Vec<_>>());
         page.live = Some((EVENTS.to_owned(), version));
         Ok(page.render(None, &self.links()))
     }
 
     /// Two runs beside each other: `a=RUN&b=RUN`.
-    fn comparison(&self, query: &str) -> Result<String, Missing> {
+    fn comparison(&mut self, query: &str) -> Result<String, Missing> {
         let named = |name: &str| {
             let field = query.split('&').filter_map(|field| field.split_once('='));
             let found = field.filter(|(field, _)| *field == name).map(|(_, run)| run).next();
@@ -219,7 +241,7 @@ impl StoreSite {
         let (a, b) = (named("a")?, named("b")?);
         let store = self.open()?;
         let [of_a, of_b] = [(a, Side::A), (b, Side::B)].map(|(name, side)| {
-            let found = of_store(&store, name)?;
+            let found = of_store(store, name)?;
             StoredRuns::parse(found.source().text, side).map_err(|_| {
                 let other = "`linerate results diff` compares such runs";
                 Missing::Unknown(format!("the run {name} has several cells or clients: {other}"))
@@ -242,18 +264,23 @@ fn is_this_machine(host: &str) -> bool {
     ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// What changes with the runs, of whose cells so many are done or failed.
-fn version_of(runs: &[RunRow], over: i64) -> String {
-    let done: u64 = runs.iter().map(|run| u64::from(run.done)).sum();
-    let ended = runs.iter().filter(|run| run.ended_ms.is_some()).count();
-    let newest = runs.first().map_or("", |run| run.run.as_str());
-    format!("{}-{done}-{over}-{ended}-{newest}", runs.len())
+/// What changes with the runs.
+fn version_of(extent: &Extent) -> String {
+    let Extent { runs, ended, done_cells, ended_cells, newest } = extent;
+    format!("{runs}-{done_cells}-{ended_cells}-{ended}-{newest}")
 }
 
-/// The page of a run that goes on follows the store.
-fn live_of(runs: &[RunRow], name: &str, version: String) -> Option<(String, String)> {
-    let run = runs.iter().find(|run| run.run == name)?;
-    run.ended_ms.is_none().then(|| (EVENTS.to_owned(), version))
+/// Of each of these runs, the newest first, the one before it that it can be compared with: of one cell, and of the same
+/// command, title and end.
+fn earlier_runs(runs: &[RunRow]) -> Vec<Option<&RunRow>> {
+    let mut last: HashMap<(&str, &str, bool), &RunRow> = HashMap::new();
+    let mut earlier = Vec::with_capacity(runs.len());
+    for run in runs.iter().rev() {
+        let key = (run.command.as_str(), run.title.as_str(), run.run.ends_with(".server"));
+        earlier.push(if run.cells == 1 { last.insert(key, run) } else { None });
+    }
+    earlier.reverse();
+    earlier
 }
 
 #[cfg(test)]

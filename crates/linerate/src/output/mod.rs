@@ -59,7 +59,8 @@ pub(crate) use proxy::{
     render_proxy_summary,
 };
 pub(crate) use results::{
-    csv_head, csv_rows, render_details, render_difference, render_document, render_run_list,
+    csv_head, csv_row_head, push_shown, render_details, render_difference, render_document,
+    render_run_list, render_stored,
 };
 pub(crate) use server_line::ServerLine;
 pub(crate) use text::render_inquiry;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use linerate_measure::comparison::{Comparison, median};
+use linerate_measure::comparison::Comparison;
 use linerate_measure::run::{Draft, exit};
 use linerate_measure::{Dialect, Outcome, Run};
 use linerate_report::{
@@ -159,12 +159,15 @@ pub(crate) fn listed_run(run: &RunRow, earlier: Option<&RunRow>) -> ListedRun {
         command: run.command.clone(),
         title: run.title.clone(),
         cells: format!("{}/{}", run.done, run.cells),
-        mark: match run.status.as_str() {
-            "complete" if !run.partial => Mark::Good,
-            "failed" => Mark::Bad,
+        mark: match (run.status.as_str(), run.verdict.as_str()) {
+            ("failed", _) | (_, "invalid") => Mark::Bad,
+            ("complete", "" | "valid") if !run.partial => Mark::Good,
             _ => Mark::Doubt,
         },
-        status: format!("{}{partial}", run.status),
+        status: match run.verdict.as_str() {
+            "" | "valid" => format!("{}{partial}", run.status),
+            verdict => format!("{}{partial}, {verdict}", run.status),
+        },
         compare: earlier.map(|earlier| format!("/compare?a={}&b={}", earlier.run, run.run)),
     }
 }
@@ -202,6 +205,9 @@ struct KeptRun {
     version: String,
     done: u32,
     cells: u32,
+    /// Absent in documents of earlier versions.
+    #[serde(default)]
+    verdict: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -255,6 +261,9 @@ struct KeptParam {
 #[derive(Clone, Debug, Deserialize)]
 struct KeptSample {
     status: String,
+    /// Absent in documents of earlier versions.
+    #[serde(default)]
+    verdict: String,
     #[serde(default)]
     position: Option<u32>,
     value: Option<f64>,
@@ -280,6 +289,9 @@ pub(crate) fn matrix_page(matrix: &MatrixDocument) -> MatrixPage {
         ),
         fact("command", format!("{} ({})", row.command, row.version)),
     ];
+    if !row.verdict.is_empty() {
+        facts.push(fact("verdict", row.verdict.clone()));
+    }
     facts.extend(matrix.tags.iter().map(|(name, value)| fact(name, value.clone())));
     let hosts: Vec<&str> = matrix.hosts.iter().map(|host| host.name.as_str()).collect();
     facts.push(fact("hosts", hosts.join(", ")));
@@ -305,16 +317,26 @@ pub(crate) fn matrix_page(matrix: &MatrixDocument) -> MatrixPage {
 fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
     let course = &iteration.course;
     let unit = if iteration.unit.is_empty() { &course.unit } else { &iteration.unit };
-    let known: Vec<f64> = iteration.samples.iter().filter_map(|sample| sample.value).collect();
+    let samples = || iteration.samples.iter().filter(|sample| sample.status == "done");
+    let known: Vec<f64> = samples().filter_map(|sample| sample.value).collect();
     let count = |status: &str| iteration.samples.iter().filter(|one| one.status == status).count();
     let (done, failed, all) = (count("done"), count("failed"), iteration.samples.len());
+    let doubted = |verdict: &str| samples().filter(|sample| sample.verdict == verdict).count();
+    let (doubtful, invalid) = (doubted("doubtful"), doubted("invalid"));
     let mark = match iteration.status.as_str() {
-        "pass" => Mark::Good,
         "fail" => Mark::Bad,
-        "" if failed > 0 => Mark::Bad,
+        _ if failed + invalid > 0 => Mark::Bad,
+        _ if doubtful > 0 => Mark::Doubt,
+        "pass" => Mark::Good,
         "" if done == all => Mark::Good,
         _ => Mark::Doubt,
     };
+    let mut doubts = String::new();
+    for (count, what) in [(failed, "failed"), (doubtful, "doubtful"), (invalid, "invalid")] {
+        if count > 0 {
+            doubts.push_str(&format!(", {count} {what}"));
+        }
+    }
     let verdict = match iteration.status.as_str() {
         "" => String::new(),
         status => format!("{status}, "),
@@ -323,26 +345,27 @@ fn row_of(iteration: &KeptIteration, parameters: &[String]) -> MatrixRow {
         let of_name = iteration.params.iter().filter(|param| param.arg == *name);
         of_name.map(|param| param.value.as_str()).collect::<Vec<_>>().join(", ")
     };
-    let measured = iteration.samples.iter().find(|sample| sample.value.is_some());
+    let measured = samples().find(|sample| sample.value.is_some());
     let pair = |kept: &KeptPair| PairValue {
         number: kept.number,
         client: kept.client.clone(),
         server: kept.server.clone(),
         value: kept.value,
     };
-    let mean = Mean::of(&known).map(|mean| format!("{} {}", render_mean(&mean), unit));
+    let mean = Mean::of(&known);
+    let mean_text = mean.map(|mean| format!("{} {}", render_mean(&mean), unit));
     MatrixRow {
         parameters: parameters.iter().map(value_of).collect(),
         metric: iteration.primary_metric.clone(),
-        value: median(&known),
-        value_text: mean.unwrap_or_else(|| "-".to_owned()),
+        value: mean.map(|mean| mean.mean),
+        value_text: mean_text.unwrap_or_else(|| "-".to_owned()),
         more_is_better: match unit.as_str() {
             "ns" | "us" | "ms" | "s" => Some(false),
             unit if unit.ends_with("/s") => Some(true),
             _ => None,
         },
         mark,
-        status: format!("{verdict}{done} of {all} done"),
+        status: format!("{verdict}{done} of {all} done{doubts}"),
         course: course.values.clone(),
         unit: unit.clone(),
         position: measured.and_then(|sample| sample.position),

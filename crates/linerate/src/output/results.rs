@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use linerate_measure::Run;
 use linerate_results::compare::{Comparison, Mean, params_text};
-use linerate_results::points::SeriesPoints;
-use linerate_results::read::{RunDetails, RunRow};
-use linerate_wire::visible::visible_line;
+use linerate_results::points::SeriesHead;
+use linerate_results::read::{RunDetails, RunRow, SampleRow};
+use linerate_wire::visible::{is_visible, push_json, visible_line};
 
 use super::csv::quoted;
+use super::json::render_json;
 use super::{Printer, Style, Table, TextPrinter};
 
 /// Letters of a run's name in a list: enough to tell runs apart.
@@ -31,19 +32,25 @@ pub(super) fn short_name(run: &RunRow) -> String {
     short
 }
 
+/// A verdict of the store in a table.
+pub(super) fn verdict_word(verdict: &str) -> &str {
+    if verdict.is_empty() { "-" } else { verdict }
+}
+
 /// The runs as a table of this many columns.
 pub(crate) fn render_run_list(runs: &[RunRow], columns: usize) -> String {
     if runs.is_empty() {
         return "no runs yet: `linerate stream HOST --store` keeps one\n".to_owned();
     }
     let mut table =
-        Table::with_head(&["run", "began (UTC)", "cells", "status", "command", "title"]);
+        Table::with_head(&["run", "began (UTC)", "cells", "status", "verdict", "command", "title"]);
     for run in runs {
         let status =
             if run.partial { format!("{}, partial", run.status) } else { run.status.clone() };
         let cells = format!("{}/{}", run.done, run.cells);
-        let words =
-            [short_name(run), time(run.began_ms, false), cells, status, run.command.clone()];
+        let verdict = verdict_word(&run.verdict).to_owned();
+        let began = time(run.began_ms, false);
+        let words = [short_name(run), began, cells, status, verdict, run.command.clone()];
         let mut row: Vec<String> = words.iter().map(|word| visible_line(word)).collect();
         row.push(visible_line(&run.title));
         table.push(row);
@@ -68,6 +75,7 @@ pub(crate) fn render_details(details: &RunDetails, values: &[Vec<Option<f64>>]) 
     line("began", format!("{}{ended} UTC", time(row.began_ms, true)));
     let partial = if row.partial { ", partial" } else { "" };
     line("status", format!("{}{partial}, {} of {} cells done", row.status, row.done, row.cells));
+    line("verdict", verdict_line(details));
     line("command", format!("{} ({})", row.command, row.version));
     line("person", [details.person.as_str(), details.email.as_str()].join(" ").trim().to_owned());
     let tags = details.tags.iter().map(|(name, value)| format!("{name}={value}"));
@@ -88,18 +96,55 @@ pub(crate) fn render_details(details: &RunDetails, values: &[Vec<Option<f64>>]) 
     text
 }
 
+/// The verdict of a run, and how many of its samples are not valid.
+fn verdict_line(details: &RunDetails) -> String {
+    let samples = || details.iterations.iter().flat_map(|iteration| &iteration.samples);
+    let ended = samples().filter(|sample| sample.counts() || sample.status == "failed").count();
+    let count = |what: &str, is: &dyn Fn(&&SampleRow) -> bool| match samples().filter(is).count() {
+        0 => None,
+        count => Some(format!("{count} of {ended} samples {what}")),
+    };
+    let doubtful = count("doubtful", &|sample| sample.counts() && sample.verdict() == "doubtful");
+    let invalid = count("invalid", &|sample| sample.counts() && sample.verdict() == "invalid");
+    let failed = count("failed", &|sample| sample.status == "failed");
+    let counts: Vec<String> = [doubtful, invalid, failed].into_iter().flatten().collect();
+    match (details.row.verdict.as_str(), counts.is_empty() || details.row.cells == 1) {
+        (verdict, true) => verdict.to_owned(),
+        (verdict, false) => format!("{verdict}: {}", counts.join(", ")),
+    }
+}
+
+/// The samples of an iteration that its mean is without, and those in it that are not valid.
+pub(super) fn doubts_of(samples: &[SampleRow]) -> String {
+    let names = |is: &dyn Fn(&&SampleRow) -> bool| {
+        let numbers = samples.iter().filter(is).map(|sample| sample.num.to_string());
+        numbers.collect::<Vec<_>>().join(", ")
+    };
+    let failed = names(&|sample| sample.status == "failed");
+    let doubted = names(&|sample| sample.counts() && sample.is_doubted());
+    let mut text = String::new();
+    if !failed.is_empty() {
+        text.push_str(&format!("; without failed sample {failed}"));
+    }
+    if !doubted.is_empty() {
+        text.push_str(&format!("; not valid: sample {doubted}"));
+    }
+    text
+}
+
 fn render_iterations(details: &RunDetails, values: &[Vec<Option<f64>>]) -> String {
     let mut text = String::new();
     for (iteration, values) in details.iterations.iter().zip(values) {
         let known: Vec<f64> = values.iter().copied().flatten().collect();
         let mean = Mean::of(&known)
             .map(|mean| format!("   {} {}", iteration.primary_metric, render_mean(&mean)));
+        let doubts = doubts_of(&iteration.samples);
         let status = match iteration.status.as_str() {
             "" => String::new(),
             status => format!("   {status}"),
         };
         let line = format!(
-            "iteration {}: {}{status}{}",
+            "iteration {}: {}{status}{}{doubts}",
             iteration.num,
             params_text(iteration),
             mean.unwrap_or_default()
@@ -107,11 +152,18 @@ fn render_iterations(details: &RunDetails, values: &[Vec<Option<f64>>]) -> Strin
         text.push_str(&format!("{}\n", visible_line(&line)));
         for (sample, value) in iteration.samples.iter().zip(values) {
             let value = value.map(|value| format!("  {}", number(value))).unwrap_or_default();
-            let reason = match sample.reason.as_str() {
-                "" => String::new(),
-                reason => format!("  {reason}"),
+            let verdict = match sample.counts() && sample.is_doubted() {
+                true => format!(", {}", sample.verdict()),
+                false => String::new(),
             };
-            let line = format!("  sample {}: {}{value}{reason}", sample.num, sample.status);
+            let why = sample.outcome.as_ref().map(|outcome| outcome.why.as_str());
+            let reason = match (sample.reason.as_str(), why.unwrap_or_default()) {
+                ("", "") => String::new(),
+                ("", why) => format!("  {why}"),
+                (reason, _) => format!("  {reason}"),
+            };
+            let line =
+                format!("  sample {}: {}{verdict}{value}{reason}", sample.num, sample.status);
             text.push_str(&format!("{}\n", visible_line(&line)));
         }
     }
@@ -148,7 +200,11 @@ pub(crate) fn render_document(run: &Run) -> String {
 pub(crate) fn render_difference(first: &RunRow, second: &RunRow, compared: &Comparison) -> String {
     let name = |row: &RunRow| {
         let title = if row.title.is_empty() { String::new() } else { format!("  {}", row.title) };
-        visible_line(&format!("{}  {}{title}", row.run, time(row.began_ms, true)))
+        let verdict = match row.verdict.as_str() {
+            "" | "valid" => String::new(),
+            verdict => format!("  {}", verdict.to_uppercase()),
+        };
+        visible_line(&format!("{}  {}{title}{verdict}", row.run, time(row.began_ms, true)))
     };
     let mut text = format!("A  {}\nB  {}\n", name(first), name(second));
     if !compared.asked.is_empty() {
@@ -188,8 +244,8 @@ pub(crate) fn csv_head() -> &'static str {
     "run,iteration,sample,source,type,class,unit,labels,begin_ms,end_ms,value\n"
 }
 
-/// A row for each point of a series.
-pub(crate) fn csv_rows(run: &str, series: &SeriesPoints) -> String {
+/// What the rows of all points of a series begin with.
+pub(crate) fn csv_row_head(run: &str, series: &SeriesHead) -> String {
     let (iteration, sample) = match series.cell {
         Some((iteration, sample)) => (iteration.to_string(), sample.to_string()),
         None => Default::default(),
@@ -197,11 +253,27 @@ pub(crate) fn csv_rows(run: &str, series: &SeriesPoints) -> String {
     let labels = series.labels.iter().map(|(name, value)| format!("{name}={value}"));
     let labels = labels.collect::<Vec<_>>().join(";");
     let texts = [run, &series.source, &series.metric, &series.class, &series.unit, &labels];
-    let [run, source, metric, class, unit, labels] = texts.map(quoted);
-    let head = format!("{run},{iteration},{sample},{source},{metric},{class},{unit},{labels}");
-    let rows = series
-        .points
-        .iter()
-        .map(|(span, value)| format!("{head},{},{},{value}\n", span.begin_ms, span.end_ms));
-    rows.collect()
+    let [run, source, metric, class, unit, labels] = texts.map(|text| quoted(&visible_line(text)));
+    format!("{run},{iteration},{sample},{source},{metric},{class},{unit},{labels}")
+}
+
+/// What a store has, as JSON that a terminal shows as it is: what is not visible is escaped.
+pub(crate) fn render_stored(value: &impl serde::Serialize) -> String {
+    let mut shown = String::new();
+    for (place, line) in render_json(value).split('\n').enumerate() {
+        if place > 0 {
+            shown.push('\n');
+        }
+        push_shown(&mut shown, line);
+    }
+    shown
+}
+
+/// Adds a part of a line of JSON, likewise.
+pub(crate) fn push_shown(text: &mut String, part: &str) {
+    match part.chars().all(is_visible) {
+        true => text.push_str(part),
+        // White space between the parts of a document is no text.
+        false => push_json(text, &part.replace('\t', " ")),
+    }
 }

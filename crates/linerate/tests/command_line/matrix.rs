@@ -102,7 +102,7 @@ bytes = "100K"
     let shown = linerate(place.home.path()).args(["results", "show", "last", "--json"]).output();
     let shown: Value = serde_json::from_slice(&shown.unwrap().stdout).unwrap();
     let iterations = shown["iterations"].as_array().unwrap();
-    assert_eq!(iterations[5]["primary_metric"], "iperf::tx-Gbps");
+    assert_eq!(iterations[5]["primary_metric"], "iperf::rx-Gbps");
 }
 
 #[test]

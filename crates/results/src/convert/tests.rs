@@ -149,3 +149,49 @@ fn times_that_are_no_times_are_left_out() {
     late.utc_ns = i64::MIN;
     assert_eq!(series_of(&run_of(vec![late]), &[]), RunSeries::default());
 }
+
+/// A run of requests that both ends have counted, 250 in each half second.
+fn run_of_requests(kind: Workload) -> Run {
+    let mut samples = Vec::new();
+    for role in [Role::Client, Role::Server] {
+        for index in 0..4 {
+            let mut one = sample(role, index, 1000);
+            (one.transactions, one.warm_up) = (Some(250), false);
+            samples.push(one);
+        }
+    }
+    let mut run = run_of(samples);
+    run.plan.workload = kind;
+    run.summary.transactions_per_s = Some(500.0);
+    run
+}
+
+#[test]
+fn requests_are_counted_by_the_client_alone() {
+    let run = run_of_requests(Workload::stream(Direction::Up, Transport::Tcp));
+    let made = series_of(&run, &[]);
+    let [counted] = find(&made, "transactions-sec")[..] else { panic!("{made:?}") };
+    assert!(counted.labels.contains(&("cstype".to_owned(), "client".to_owned())));
+    assert_eq!(counted.values, [500.0; 4]);
+    assert_eq!(made.primary_metric, "linerate::transactions-sec");
+    // A server's record of its own stands for itself.
+    let mut of_server = run.clone();
+    of_server.samples.retain(|sample| sample.role == Role::Server);
+    of_server.written_by = Role::Server;
+    assert_eq!(find(&series_of(&of_server, &[]), "transactions-sec").len(), 1);
+    // Documents of both ends of one test count each end once.
+    let both = series_of_documents(&[(&run, 0), (&of_server, 0)], &[]);
+    assert_eq!(find(&both, "transactions-sec").len(), 1);
+    assert_eq!(find(&both, "rx-Gbps").len(), find(&made, "rx-Gbps").len());
+}
+
+#[test]
+fn a_figure_without_intervals_is_a_series_of_one_value() {
+    let mut run = run_of((0..4).map(|index| sample(Role::Client, index, 125_000_000)).collect());
+    run.summary.goodput_bps = Some(1.5e9);
+    let made = series_of(&run, &[]);
+    let [received] = find(&made, "rx-Gbps")[..] else { panic!("{made:?}") };
+    assert_eq!(received.values, [1.5]);
+    assert_eq!(made.timelines[received.timeline].range(), made.period);
+    assert_eq!(made.primary_metric, "linerate::rx-Gbps");
+}

@@ -11,9 +11,9 @@ use serde_json::{Map, Number, Value, json};
 
 use super::mapping::{NAMES, NUMBER_NAME, OTHER_NAME};
 use super::{CdmVersion, DocumentKind};
-use crate::Aggregation;
-use crate::points::SeriesPoints;
+use crate::points::{Point, SeriesHead, StoredSeries};
 use crate::read::{IterationRow, RunDetails, SampleRow};
+use crate::{Aggregation, StoreError};
 
 /// A document, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,14 +69,36 @@ pub struct Maker<'a> {
     form: &'a Form,
     /// The cell that is meant alone, by its place in the run's order.
     position: Option<u32>,
-    /// How many series of each path there were.
-    known: BTreeMap<u128, u32>,
+    /// The samples by the numbers of iteration and sample.
+    owners: BTreeMap<(u32, u32), (&'a IterationRow, &'a SampleRow)>,
+    /// How many series of each path there were, of one attempt at one cell.
+    known: Known,
 }
+
+/// The attempt whose series are written, by the numbers of iteration, sample and attempt, and how many there were of each
+/// path.
+#[derive(Debug, Default)]
+struct Known {
+    attempt: Option<(u32, u32, u32)>,
+    paths: BTreeMap<u128, u32>,
+}
+
+/// The tag that has the verdict of a run.
+pub(super) const VERDICT: &str = "linerate-verdict";
+
+/// The longest list of samples in it, in bytes.
+const LONGEST_VERDICT: usize = 4000;
 
 impl<'a> Maker<'a> {
     /// Of what the store has of the run.
     pub fn new(version: CdmVersion, details: &'a RunDetails, form: &'a Form) -> Self {
-        Self { version, details, form, position: None, known: BTreeMap::new() }
+        let mut owners = BTreeMap::new();
+        for iteration in &details.iterations {
+            for sample in &iteration.samples {
+                owners.insert((iteration.num, sample.num), (iteration, sample));
+            }
+        }
+        Self { version, details, form, position: None, owners, known: Known::default() }
     }
 
     /// Of the cell of this position alone.
@@ -101,19 +123,43 @@ impl<'a> Maker<'a> {
         self.document(DocumentKind::Run, &[], vec![(DocumentKind::Run, run)])
     }
 
-    /// Its marks.
+    /// Its marks, and how far its figures can be trusted.
     pub fn tags(&self) -> Vec<Document> {
         let tag = |(name, value): &(String, String)| {
             let tag = json!({ "name": name, "val": value });
             let parts = vec![(DocumentKind::Run, self.head()), (DocumentKind::Tag, tag)];
             self.document(DocumentKind::Tag, &[name], parts)
         };
-        self.details.tags.iter().map(tag).collect()
+        let own = self.details.tags.iter().filter(|(name, _)| name != VERDICT);
+        own.chain(&self.verdict()).map(tag).collect()
     }
 
-    /// Its iterations with their parameters.
-    pub fn iterations(&self) -> Vec<Document> {
-        let mut documents = Vec::new();
+    /// The mark that tells how far the figures can be trusted: the verdict of the run, then the numbers of iteration and
+    /// sample of those that are not valid. The model has no field for it.
+    fn verdict(&self) -> Option<(String, String)> {
+        let worst = self.details.row.verdict.as_str();
+        if worst.is_empty() {
+            return None;
+        }
+        let mut text = worst.to_owned();
+        for (iteration, sample) in self.all_samples().filter(|(_, sample)| is_settled(sample)) {
+            if !sample.is_doubted() {
+                continue;
+            }
+            if text.len() > LONGEST_VERDICT {
+                text.push_str(" ...");
+                break;
+            }
+            text.push_str(&format!(" {}-{}={}", iteration.num, sample.num, sample.verdict()));
+        }
+        Some((VERDICT.to_owned(), text))
+    }
+
+    /// Gives its iterations with their parameters to a function.
+    ///
+    /// # Errors
+    /// The function's own.
+    pub fn iterations<E>(&self, mut take: impl FnMut(Document) -> Result<(), E>) -> Result<(), E> {
         for row in &self.details.iterations {
             let num = row.num.to_string();
             let mut iteration = self.iteration(row);
@@ -122,7 +168,7 @@ impl<'a> Maker<'a> {
             }
             let parts =
                 vec![(DocumentKind::Run, self.head()), (DocumentKind::Iteration, iteration)];
-            documents.push(self.document(DocumentKind::Iteration, &[&num], parts));
+            take(self.document(DocumentKind::Iteration, &[&num], parts))?;
             for (place, param) in row.params.iter().enumerate() {
                 let value = json!({ "arg": param.arg, "val": param.value });
                 let parts = vec![
@@ -130,57 +176,62 @@ impl<'a> Maker<'a> {
                     (DocumentKind::Iteration, self.iteration(row)),
                     (DocumentKind::Param, value),
                 ];
-                documents.push(self.document(
-                    DocumentKind::Param,
-                    &[&num, &place.to_string()],
-                    parts,
-                ));
+                take(self.document(DocumentKind::Param, &[&num, &place.to_string()], parts))?;
             }
         }
-        documents
+        Ok(())
     }
 
-    /// Samples with their periods. One without end has no status.
-    pub fn samples(&self) -> Vec<Document> {
-        let mut documents = Vec::new();
-        for (iteration, row) in self.all_samples() {
+    /// Gives samples that have ended, with their periods, to a function.
+    ///
+    /// # Errors
+    /// The function's own.
+    pub fn samples<E>(&self, mut take: impl FnMut(Document) -> Result<(), E>) -> Result<(), E> {
+        for (iteration, row) in self.all_samples().filter(|(_, row)| is_settled(row)) {
             let (num, sample_num) = (iteration.num.to_string(), row.num.to_string());
             let parts = self.of_sample(iteration, row);
-            documents.push(self.document(DocumentKind::Sample, &[&num, &sample_num], parts));
+            take(self.document(DocumentKind::Sample, &[&num, &sample_num], parts))?;
             if let Some(parts) = self.of_period(iteration, row) {
                 let path = [num.as_str(), &sample_num, &iteration.primary_period];
-                documents.push(self.document(DocumentKind::Period, &path, parts));
+                take(self.document(DocumentKind::Period, &path, parts))?;
             }
         }
-        documents
+        Ok(())
     }
 
     /// A series and its points, equal neighbours as one, given to a function. Those of a cell without end, and of
     /// sources that are not asked for, are left out.
     ///
     /// # Errors
-    /// The function's own.
-    pub fn series<E>(
+    /// Where the store can't be read, or the function's own.
+    pub fn series<E: From<StoreError>>(
         &mut self,
-        series: &SeriesPoints,
+        series: &StoredSeries<'_, '_>,
+        take: impl FnMut(Document) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.series_of(&series.head, |give| series.each_part(give), take)
+    }
+
+    /// Likewise, its points given part by part by a function.
+    pub(super) fn series_of<E>(
+        &mut self,
+        series: &SeriesHead,
+        read: impl FnOnce(&mut dyn FnMut(&[Point]) -> Result<(), E>) -> Result<(), E>,
         mut take: impl FnMut(Document) -> Result<(), E>,
     ) -> Result<(), E> {
-        if !self.form.has(&series.source) {
-            return Ok(());
-        }
-        let owner = self.all_samples().find(|(iteration, sample)| {
-            series.cell == Some((iteration.num, sample.num)) && is_settled(sample)
-        });
-        let Some((iteration, sample)) = owner else { return Ok(()) };
+        let owner = series.cell.filter(|_| self.form.has(&series.source));
+        let owner = owner.and_then(|cell| self.owners.get(&cell).copied());
+        let is_asked = |(_, sample): &(&IterationRow, &SampleRow)| {
+            is_settled(sample) && self.position.is_none_or(|asked| asked == sample.position)
+        };
+        let Some((iteration, sample)) = owner.filter(is_asked) else { return Ok(()) };
         let [iteration_num, sample_num, attempt] =
             [iteration.num, sample.num, series.attempt].map(|number| number.to_string());
         let mut path = vec![iteration_num.as_str(), &sample_num, &attempt];
         path.extend([series.source.as_str(), &series.metric]);
         path.extend(series.labels.iter().flat_map(|(name, value)| [name.as_str(), value]));
         let first = self.digest(DocumentKind::MetricDesc, &path);
-        let known = self.known.entry(first).or_default();
-        *known += 1;
-        let nth = known.to_string();
+        let nth = self.known.count((iteration.num, sample.num, series.attempt), first).to_string();
         let path: Vec<&str> = path.into_iter().chain([nth.as_str()]).collect();
         let number = self.digest(DocumentKind::MetricDesc, &path);
         let uuid = uuid_of(number);
@@ -190,10 +241,10 @@ impl<'a> Maker<'a> {
         }
         parts.push((DocumentKind::MetricDesc, self.description(series, &uuid)));
         take(self.document_of(DocumentKind::MetricDesc, number, parts))?;
-        for (span, value) in thinned(&series.points, series.aggregation, self.form.hz) {
-            take(self.point(&uuid, span, value))?;
-        }
-        Ok(())
+        let mut thinning = Thinning::new(series.aggregation, self.form.hz);
+        let mut give = |(span, value): Point| take(self.point(&uuid, span, value));
+        read(&mut |points| points.iter().try_for_each(|point| thinning.push(*point, &mut give)))?;
+        thinning.finish(&mut give)
     }
 
     fn all_samples(&self) -> impl Iterator<Item = (&'a IterationRow, &'a SampleRow)> + use<'a> {
@@ -231,7 +282,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn description(&self, series: &SeriesPoints, uuid: &str) -> Value {
+    fn description(&self, series: &SeriesHead, uuid: &str) -> Value {
         let names = names_of(&series.labels);
         let mut description = json!({
             "source": series.source,
@@ -395,22 +446,52 @@ fn names_of(labels: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     names
 }
 
-/// Points of which neighbours with equal values are one, and of which there are at most so many a second. Sums of value
-/// times milliseconds stay as they are; of greatest and least values the extreme is kept.
-pub fn thinned(
-    points: &[(Span, f64)],
+impl Known {
+    /// How often there was a path of this attempt, this time included.
+    fn count(&mut self, attempt: (u32, u32, u32), path: u128) -> u32 {
+        if self.attempt != Some(attempt) {
+            *self = Self { attempt: Some(attempt), paths: BTreeMap::new() };
+        }
+        let count = self.paths.entry(path).or_default();
+        *count += 1;
+        *count
+    }
+}
+
+/// Makes neighbours with equal values one point, and gives at most so many points a second. Sums of value times
+/// milliseconds stay as they are; of greatest and least values the extreme is kept.
+#[derive(Debug)]
+pub struct Thinning {
     aggregation: Aggregation,
-    hz: Option<f64>,
-) -> Vec<(Span, f64)> {
-    let least_ms = hz.filter(|hz| *hz > 0.0).map_or(0.0, |hz| 1000.0 / hz);
-    let mut slow: Vec<(Span, f64)> = Vec::new();
-    for &(span, value) in points {
-        match slow.last_mut() {
+    least_ms: f64,
+    /// The point that takes in its neighbours until it is long enough.
+    slow: Option<Point>,
+    /// The point that takes in neighbours of its value.
+    held: Option<Point>,
+}
+
+impl Thinning {
+    /// One that has got no point; without `hz` as many points a second as there are.
+    pub fn new(aggregation: Aggregation, hz: Option<f64>) -> Self {
+        let least_ms = hz.filter(|hz| *hz > 0.0).map_or(0.0, |hz| 1000.0 / hz);
+        Self { aggregation, least_ms, slow: None, held: None }
+    }
+
+    /// Takes the next point, and gives those before it that are whole.
+    ///
+    /// # Errors
+    /// The function's own.
+    pub fn push<E>(
+        &mut self,
+        (span, value): Point,
+        give: &mut impl FnMut(Point) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &mut self.slow {
             Some((last, held))
-                if touch(*last, span) && (last.length_ms() as f64) + 0.5 < least_ms =>
+                if touch(*last, span) && (last.length_ms() as f64) + 0.5 < self.least_ms =>
             {
                 let (before, now) = (last.length_ms() as f64, span.length_ms() as f64);
-                *held = match aggregation {
+                *held = match self.aggregation {
                     Aggregation::Max => held.max(value),
                     Aggregation::Min => held.min(value),
                     // Shares of both, so that no product grows out of range.
@@ -419,18 +500,39 @@ pub fn thinned(
                     }
                 };
                 last.end_ms = span.end_ms;
+                Ok(())
             }
-            _ => slow.push((span, value)),
+            _ => match self.slow.replace((span, value)) {
+                Some(whole) => self.merge(whole, give),
+                None => Ok(()),
+            },
         }
     }
-    let mut merged: Vec<(Span, f64)> = Vec::with_capacity(slow.len());
-    for (span, value) in slow {
-        match merged.last_mut() {
-            Some((last, held)) if touch(*last, span) && *held == value => last.end_ms = span.end_ms,
-            _ => merged.push((span, value)),
+
+    fn merge<E>(
+        &mut self,
+        (span, value): Point,
+        give: &mut impl FnMut(Point) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &mut self.held {
+            Some((last, held)) if touch(*last, span) && *held == value => {
+                last.end_ms = span.end_ms;
+                Ok(())
+            }
+            _ => self.held.replace((span, value)).map_or(Ok(()), give),
         }
     }
-    merged
+
+    /// Gives the points that are left.
+    ///
+    /// # Errors
+    /// The function's own.
+    pub fn finish<E>(mut self, give: &mut impl FnMut(Point) -> Result<(), E>) -> Result<(), E> {
+        if let Some(last) = self.slow.take() {
+            self.merge(last, give)?;
+        }
+        self.held.map_or(Ok(()), give)
+    }
 }
 
 fn touch(one: Span, next: Span) -> bool {

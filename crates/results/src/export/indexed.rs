@@ -7,11 +7,13 @@ use rusqlite::params;
 use serde_json::Value;
 
 use super::client::{IDS, Index, IndexError};
+use super::document::VERDICT;
 use super::mapping::NUMBER_NAME;
 use super::{CdmVersion, DocumentKind};
 use crate::exchange::Exchange;
 use crate::insert::{insert_all_series, insert_run};
 use crate::model::{NewCell, NewIteration, NewParam, NewRun, NewSeries, Origin};
+use crate::outcome::{SampleOutcome, insert_outcome, remove_counted_twice, verdict_of_name};
 use crate::store::{RunId, Store};
 use crate::{Aggregation, StoreError};
 
@@ -140,7 +142,16 @@ struct Documents {
     version: CdmVersion,
     name: String,
     kinds: BTreeMap<DocumentKind, Vec<Value>>,
+    /// The places of documents by their kind, the kind of what they belong to, and its name.
+    owned: BTreeMap<(DocumentKind, DocumentKind), BTreeMap<String, Vec<usize>>>,
 }
+
+/// What is asked for by what it belongs to.
+const OWNED: [(DocumentKind, DocumentKind); 3] = [
+    (DocumentKind::Sample, DocumentKind::Iteration),
+    (DocumentKind::Param, DocumentKind::Iteration),
+    (DocumentKind::Period, DocumentKind::Sample),
+];
 
 impl Documents {
     fn read<E: Exchange>(index: &mut Index<E>, name: &str) -> Result<Self, IndexError> {
@@ -162,7 +173,15 @@ impl Documents {
             let documents = index.find(kind, &[(&of_run, &[name])], &order)?;
             kinds.insert(kind, documents);
         }
-        Ok(Self { version, name: name.to_owned(), kinds })
+        let mut documents = Self { version, name: name.to_owned(), kinds, owned: BTreeMap::new() };
+        for (kind, owner) in OWNED {
+            let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+            for (place, document) in documents.all(kind).iter().enumerate() {
+                places.entry(documents.id(document, owner)).or_default().push(place);
+            }
+            documents.owned.insert((kind, owner), places);
+        }
+        Ok(documents)
     }
 
     fn all(&self, kind: DocumentKind) -> &[Value] {
@@ -176,8 +195,10 @@ impl Documents {
 
     /// Documents of a kind that belong to one of another kind, by their number.
     fn of(&self, kind: DocumentKind, owner: DocumentKind, id: &str) -> Vec<&Value> {
+        let all = self.all(kind);
+        let places = self.owned.get(&(kind, owner)).and_then(|owned| owned.get(id));
         let mut documents: Vec<&Value> =
-            self.all(kind).iter().filter(|document| self.id(document, owner) == id).collect();
+            places.into_iter().flatten().filter_map(|place| all.get(*place)).collect();
         documents.sort_by_key(|document| whole(&document[kind.name()], "num"));
         documents
     }
@@ -286,6 +307,32 @@ fn read_run<E: Exchange>(
         let series = series_of(&document["metric_desc"], period.is_some(), values);
         insert_all_series(&store.connection, (id, None, period), &[timeline], &[series])?;
     }
+    remove_counted_twice(&store.connection)?;
+    let verdict = new.tags.iter().find(|(name, _)| name == VERDICT);
+    verdict.map_or(Ok(()), |(_, text)| Ok(put_verdicts(store, id, text)?))
+}
+
+/// Gives samples their verdicts, as the mark of the run tells them: see [`VERDICT`]. A mark that is cut tells those of the
+/// first samples alone.
+fn put_verdicts(store: &Store, run: i64, text: &str) -> Result<(), StoreError> {
+    let tables = &store.connection;
+    let mut words = text.split(' ');
+    let (worst, is_whole) = (words.next().unwrap_or_default(), !text.ends_with(" ..."));
+    let listed: BTreeMap<&str, &str> = words.filter_map(|word| word.split_once('=')).collect();
+    let sql = "SELECT s.id, i.num, s.num FROM sample s JOIN iteration i ON s.iteration = i.id \
+               WHERE s.run = ?1 AND s.status IN ('done', 'failed') ORDER BY s.position";
+    let mut rows = tables.prepare(sql)?;
+    let rows = rows.query_map([run], |row| {
+        Ok((row.get::<_, i64>(0)?, format!("{}-{}", row.get::<_, u32>(1)?, row.get::<_, u32>(2)?)))
+    })?;
+    let samples = rows.collect::<Result<Vec<_>, _>>()?;
+    for (sample, name) in samples {
+        let own = listed.get(name.as_str()).copied();
+        // A sample that a cut list doesn't name is not known to be better than the worst.
+        let word = own.unwrap_or(if is_whole { "valid" } else { worst });
+        let verdict = verdict_of_name(word);
+        insert_outcome(tables, sample, &SampleOutcome { verdict, ..SampleOutcome::default() })?;
+    }
     Ok(())
 }
 
@@ -315,8 +362,7 @@ fn name_parts(
             "" => "running",
             _ => "failed",
         };
-        let sql = "UPDATE sample SET uuid = ?3, status = ?4 WHERE position = ?2 \
-                   AND iteration IN (SELECT id FROM iteration WHERE run = ?1)";
+        let sql = "UPDATE sample SET uuid = ?3, status = ?4 WHERE run = ?1 AND position = ?2";
         tables.execute(sql, params![run, position as i64, uuid, status])?;
         let sql = "INSERT INTO period (sample, name, uuid, begin_ms, end_ms) \
                    SELECT s.id, ?2, ?3, ?4, ?5 FROM sample s JOIN iteration i ON s.iteration = i.id \

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
-use super::cells::{documents_of_run, each_document_of_cell, iteration_of_cell, settled_cells};
+use super::cells::{each_document, each_document_of_cell, each_document_of_run};
 use super::client::{Index, IndexError};
 use super::document::{Form, is_own};
 use super::{CdmVersion, DocumentKind};
@@ -259,14 +259,11 @@ fn deliver_part<E: Exchange>(
     index.take_written();
     match part.position {
         None => {
-            let documents = documents_of_run(store, run, index.version(), &form)?;
-            documents.into_iter().try_for_each(|document| index.put(document))?;
+            let how = (index.version(), &form);
+            each_document_of_run(store, run, how, |document| index.put(document))?;
         }
         Some(position) => {
             let how = (index.version(), &form);
-            for document in iteration_of_cell(store, run, position, how)? {
-                index.put(document)?;
-            }
             each_document_of_cell(store, run, position, how, |document| index.put(document))?;
         }
     }
@@ -329,12 +326,7 @@ pub fn write_run<E: Exchange>(
         index.delete_series(&row.run)?;
     }
     let version = index.version();
-    for document in documents_of_run(store, run, version, form)? {
-        index.put(document)?;
-    }
-    for position in settled_cells(store, run)? {
-        each_document_of_cell(store, run, position, (version, form), |one| index.put(one))?;
-    }
+    each_document(store, run, (version, form), |document| index.put(document))?;
     index.flush()?;
     index.refresh()
 }

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::client::{Index, IndexError};
-use super::document::{Document, Form, Maker, thinned};
+use super::document::{Document, Form, Maker, Thinning};
 use super::indexed::{Points, Wanted, only_run, read_runs};
 use super::mapping::{NAMES, creation, mapping, missing, type_of};
 use super::outbox::{deliver, parts, retry_refused, waiting_of, write_run};
 use super::{CdmVersion, DocumentKind};
 use crate::exchange::{Reply, SendError};
-use crate::points::SeriesPoints;
+use crate::points::{Point, SeriesHead};
 use crate::query::SeriesQuery;
 use crate::read::RunDetails;
 use crate::tests::{T0, cell, new_run};
@@ -509,17 +509,35 @@ fn points() -> impl Strategy<Value = Vec<(Span, f64)>> {
 }
 
 /// A run with one series of its first cell.
-static ONE_SERIES: LazyLock<(RunDetails, SeriesPoints)> = LazyLock::new(|| {
+static ONE_SERIES: LazyLock<(RunDetails, SeriesHead, Vec<Point>)> = LazyLock::new(|| {
     let directory = tempfile::tempdir().unwrap();
     let (store, run) = whole(&directory);
     let mut all = Vec::new();
     let read: Result<(), StoreError> = store.each_series_of_cell(run, 0, |series| {
-        all.push(series);
+        let mut points = Vec::new();
+        series.each_part(|part| {
+            points.extend_from_slice(part);
+            Ok::<_, StoreError>(())
+        })?;
+        all.push((series.head.clone(), points));
         Ok(())
     });
     read.unwrap();
-    (store.details(run).unwrap(), all.remove(0))
+    let (head, points) = all.remove(0);
+    (store.details(run).unwrap(), head, points)
 });
+
+fn thinned(points: &[Point], aggregation: Aggregation, hz: Option<f64>) -> Vec<Point> {
+    let mut thin = Vec::new();
+    let mut thinning = Thinning::new(aggregation, hz);
+    let mut give = |point| {
+        thin.push(point);
+        Ok::<_, StoreError>(())
+    };
+    points.iter().for_each(|point| thinning.push(*point, &mut give).unwrap());
+    thinning.finish(&mut give).unwrap();
+    thin
+}
 
 fn weight(points: &[(Span, f64)]) -> f64 {
     points.iter().map(|(span, value)| span.length_ms() as f64 * value).sum()
@@ -548,13 +566,13 @@ proptest! {
     fn any_label_finds_a_name_of_the_mapping(
         labels in proptest::collection::btree_map("[a-z]{1,6}|num|flow|stream|cpu|metadata", "[0-9a-z]{0,4}", 0..6),
     ) {
-        let (details, series) = &*ONE_SERIES;
+        let (details, head, points) = &*ONE_SERIES;
         let form = Form::default();
         let mut maker = Maker::new(CdmVersion::V10, details, &form).of_cell(0);
         let mut documents: Vec<Document> = Vec::new();
         for in_period in [true, false] {
-            let series = SeriesPoints { in_period, labels: labels.clone(), ..series.clone() };
-            maker.series(&series, |document| {
+            let head = SeriesHead { in_period, labels: labels.clone(), ..head.clone() };
+            maker.series_of(&head, |give| give(points), |document| {
                 documents.push(document);
                 Ok::<_, StoreError>(())
             }).unwrap();

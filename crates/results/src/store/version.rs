@@ -9,16 +9,22 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use crate::StoreError;
 use crate::identity::random_uuid;
+use crate::{StoreError, outcome};
 
 /// Marks the file as ours: `lnrt`.
 const APPLICATION: i64 = 0x6c6e_7274;
 
 /// What makes each version of the version before. The first makes an empty file a store. Never change one that was
 /// released: add another, and the file of the version before to the tests.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/1.sql"), include_str!("../migrations/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/1.sql"),
+    include_str!("../migrations/2.sql"),
+    include_str!("../migrations/3.sql"),
+];
+
+/// The first version that has what samples came to. Files of earlier ones have it in their documents alone.
+const WITH_OUTCOMES: i64 = 3;
 
 /// The version that this program writes.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -84,6 +90,10 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
             return Ok(());
         };
         step.execute_batch(sql)?;
+        if done > 0 && done + 1 == WITH_OUTCOMES {
+            outcome::remove_counted_twice(&step)?;
+            outcome::read_outcomes(&step)?;
+        }
         step.pragma_update(None, "application_id", APPLICATION)?;
         step.pragma_update(None, "user_version", done + 1)?;
         step.commit()?;

@@ -102,6 +102,7 @@ fn row() -> RunRow {
         version: "1".into(),
         done: 1,
         cells: 2,
+        verdict: "doubtful".into(),
     }
 }
 

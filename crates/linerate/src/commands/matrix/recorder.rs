@@ -6,9 +6,10 @@ use linerate_lab::plan::Plan;
 use linerate_lab::schedule::{CellEnd, CellStatus, Event, RunEnding, Sink, SinkError};
 use linerate_measure::Run;
 use linerate_measure::window::{Span, Timeline};
+use linerate_results::outcome::SampleOutcome;
 use linerate_results::{
     AttemptId, NewDocument, NewSeries, RunEnd, RunId, RunStatus, StoreError, Tick, Writer, model,
-    series_by_clock,
+    series_of_documents,
 };
 use serde_json::{Value, json};
 
@@ -112,21 +113,28 @@ impl Recorder<'_> {
         kept.exit_code = Some(end.exit_code.into());
         kept.skew_p99_us = end.skew.map(|skew| skew.p99_ns / 1000);
         kept.notes.clone_from(&end.notes);
+        let mut pairs: BTreeMap<u32, Vec<(&Run, i64)>> = BTreeMap::new();
         for document in &end.documents {
-            let labels = [("csid".to_owned(), document.pair.to_string())];
-            let made = series_by_clock(&document.run, &labels, document.ahead_ns);
-            let shift = kept.timelines.len();
-            add(&mut kept.timelines, &mut kept.series, made.timelines, made.series, shift);
-            kept.period = shared(kept.period, made.period);
-            if kept.primary_metric.is_empty() {
-                kept.primary_metric = made.primary_metric;
-            }
+            let of_pair = pairs.entry(document.pair).or_default();
+            of_pair.push((&document.run, document.ahead_ns));
             kept.documents.push(NewDocument {
                 host: document.host.clone(),
                 kind: Run::SCHEMA.to_owned(),
                 body: serde_json::to_string(&document.run).unwrap_or_default(),
             });
         }
+        for (pair, documents) in pairs {
+            let labels = [("csid".to_owned(), pair.to_string())];
+            let made = series_of_documents(&documents, &labels);
+            let shift = kept.timelines.len();
+            add(&mut kept.timelines, &mut kept.series, made.timelines, made.series, shift);
+            kept.period = shared(kept.period, made.period);
+            if kept.primary_metric.is_empty() {
+                kept.primary_metric = made.primary_metric;
+            }
+        }
+        let outcome = SampleOutcome::of_runs(end.runs());
+        kept.outcome = outcome.judged(end.status != CellStatus::Untrusted, &end.reason);
         kept
     }
 

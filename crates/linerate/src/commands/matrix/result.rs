@@ -26,6 +26,9 @@ const SHOWN: [&str; 8] = [
     "latency_p99_ns",
 ];
 
+/// The most failed cells that are named.
+const MOST_LEFT_OUT: usize = 20;
+
 /// What a run came to.
 pub(super) struct Outcome<'a> {
     plan: &'a Plan,
@@ -82,10 +85,11 @@ impl<'a> Outcome<'a> {
         self.progress.judge.samples(number)
     }
 
-    /// The mean of a figure over the samples of a point; what adds up is added over pairs.
+    /// The mean of a figure over the measured samples of a point; what adds up is added over pairs.
     fn mean(&self, place: usize, figure: &str) -> Option<f64> {
+        let measured = self.samples(place).filter(|observed| !observed.pairs.is_empty());
         let values: Option<Vec<f64>> =
-            self.samples(place).map(|observed| observed.combined(figure, true)).collect();
+            measured.map(|observed| observed.combined(figure, true)).collect();
         let values = values.filter(|values| !values.is_empty())?;
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
@@ -115,6 +119,7 @@ impl<'a> Outcome<'a> {
             let warns = if judged.threshold.warns { "warning: " } else { "" };
             text.push_str(&format!("{warns}{}\n", judged.explain(self.plan)));
         }
+        text.push_str(&self.render_left_out());
         let (over, cells) = (self.progress.over(), self.progress.cells.len());
         let left = cells - over;
         let ending = match self.ending {
@@ -135,6 +140,27 @@ impl<'a> Outcome<'a> {
         }
         text.push('\n');
         text
+    }
+
+    /// The cells whose figures no mean has, since they failed.
+    fn render_left_out(&self) -> String {
+        let cells = self.progress.cells.iter().zip(0_u32..);
+        let failed = cells.filter_map(|(state, position)| {
+            let ended = self.ends.get(&position)?;
+            let point = self.plan.points.get(usize::try_from(state.cell.iteration).ok()?)?;
+            let line = || format!("{}, sample {}", point.describe(), state.cell.sample + 1);
+            (ended.status == CellStatus::Failed).then(line)
+        });
+        let failed: Vec<String> = failed.collect();
+        let more = match failed.len().saturating_sub(MOST_LEFT_OUT) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let named = failed.iter().take(MOST_LEFT_OUT).cloned().collect::<Vec<_>>().join("; ");
+        match failed.is_empty() {
+            true => String::new(),
+            false => format!("no mean has what failed: {named}{more}\n"),
+        }
     }
 
     pub(super) fn document(&self) -> Value {

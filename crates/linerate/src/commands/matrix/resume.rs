@@ -58,8 +58,10 @@ fn observe(
     let reasons: BTreeMap<u32, String> =
         samples.map(|sample| (sample.position, sample.reason.clone())).collect();
     let mut figures: Vec<Observed> = vec![Observed::default(); cells.len()];
+    let places: BTreeMap<u32, usize> =
+        cells.iter().zip(0..).map(|(cell, place)| (cell.position, place)).collect();
     store.each_document(run, |document| {
-        let place = cells.iter().position(|cell| cell.position == document.position);
+        let place = places.get(&document.position).copied();
         let is_over = |place: &usize| progress.cells.get(*place).is_some_and(|one| one.is_over);
         let last =
             |place: &usize| cells.get(*place).is_some_and(|cell| cell.attempts == document.attempt);
@@ -84,6 +86,9 @@ fn observe(
             (_, false) => schedule::CellStatus::Untrusted,
         };
         observed.is_trusted = reason.is_empty();
+        if status == schedule::CellStatus::Failed {
+            observed = Observed::default();
+        }
         progress.judge.observe(cell_of(recorded), observed);
         ends.insert(recorded.position, Ended { status, reason });
     }

@@ -11,6 +11,7 @@ use linerate_results::export::indexed::{Points, Wanted, read_runs};
 use linerate_results::query::{Answer, Filter, SeriesQuery};
 use linerate_results::read::RunRow;
 use linerate_results::{Aggregation, RunId, Store, StoreError};
+use linerate_wire::visible::{visible, visible_line};
 use serde_json::json;
 
 use super::super::stdout::say;
@@ -20,10 +21,11 @@ use super::table::{render_csv, render_table};
 use crate::args::ServerArgs;
 use crate::commands::matrix::store_path;
 use crate::index::{ATTENDED_TRIES, Target, exit_code};
+use crate::output::push_shown;
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::new(error)
+        Self::new(visible_line(&error.to_string()))
     }
 }
 
@@ -69,10 +71,13 @@ pub(super) fn print_result(options: &ResultOptions) -> Result<u8, Failure> {
         results.push(RunResult::read(&store, run, options.reading)?);
     }
     match options.format {
-        Format::Json => say(&(render_json(&results) + "\n")),
+        Format::Json => say(&(shown_json(&render_json(&results)) + "\n")),
         Format::Text | Format::Csv => results.iter().for_each(|one| say(&render_text(one))),
     }
-    Ok(0)
+    match results.iter().find_map(RunResult::lack) {
+        None => Ok(0),
+        Some(lack) => Err(Failure::new(visible_line(&lack))),
+    }
 }
 
 /// The runs that have all that was asked for.
@@ -126,22 +131,40 @@ pub(super) fn print_metric(options: &MetricOptions) -> Result<u8, Failure> {
         ..SeriesQuery::new(run, options.source.clone(), options.metric.clone())
     };
     let answer = store.query(&query)?;
+    let mut windows = answer.groups.iter().flat_map(|group| &group.windows);
+    if !answer.groups.is_empty() && windows.all(|window| window.coverage <= 0.0) {
+        let (source, metric) = (&options.source, &options.metric);
+        return Err(Failure::new(format!("{source}::{metric} has no data in that time")));
+    }
     say(&render(&answer, &query.breakouts, options));
     Ok(0)
+}
+
+/// JSON whose texts no terminal takes for orders.
+fn shown_json(text: &str) -> String {
+    let mut shown = String::new();
+    for (place, line) in text.split('\n').enumerate() {
+        shown.push_str(if place > 0 { "\n" } else { "" });
+        push_shown(&mut shown, line);
+    }
+    shown
 }
 
 fn render(answer: &Answer, breakouts: &[Breakout], options: &MetricOptions) -> String {
     let names: Vec<&str> = breakouts.iter().map(|breakout| breakout.name.as_str()).collect();
     match options.format {
-        Format::Text => render_table(answer, &names, options),
-        Format::Csv => render_csv(answer, &names, options),
+        Format::Text => visible(&render_table(answer, &names, options)),
+        Format::Csv => visible(&render_csv(answer, &names, options)),
         Format::Json => {
             let values: BTreeMap<String, _> = answer
                 .groups
                 .iter()
                 .map(|group| {
                     let windows = group.windows.iter().map(|window| {
-                        let value = window.value.unwrap_or_default();
+                        let value = match answer.compat {
+                            true => Some(window.value.unwrap_or_default()),
+                            false => window.value.filter(|_| window.coverage > 0.0),
+                        };
                         let mut shown = json!({
                             "begin": window.begin_ms, "end": window.end_ms, "value": value});
                         if let (false, Some(members)) = (answer.compat, shown.as_object_mut()) {
@@ -163,7 +186,7 @@ fn render(answer: &Answer, breakouts: &[Breakout], options: &MetricOptions) -> S
                 members.insert("unit".to_owned(), json!(answer.unit));
                 members.insert("aggregation".to_owned(), json!(answer.aggregation));
             }
-            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+            shown_json(&serde_json::to_string_pretty(&document).unwrap_or_default()) + "\n"
         }
     }
 }

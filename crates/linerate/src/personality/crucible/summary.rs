@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_personality::crucible::quirk::Reading;
 use linerate_results::query::SeriesQuery;
-use linerate_results::read::{IterationRow, RunDetails};
+use linerate_results::read::{IterationRow, RunDetails, SampleRow};
+use linerate_results::values::Values;
 use linerate_results::{RunId, Store, StoreError};
+use linerate_wire::visible::visible_line;
 use serde_json::{Value, json};
 
 /// What a run came to.
@@ -28,6 +30,8 @@ struct SampleResult {
     begin_ms: i64,
     end_ms: i64,
     value: Option<f64>,
+    /// Its verdict and why, where it is not valid.
+    doubt: Option<(String, String)>,
 }
 
 /// Mean and spread of samples. The deviation is that of a sample of all that could be: one value has none.
@@ -46,23 +50,20 @@ impl RunResult {
     pub(super) fn read(store: &Store, run: RunId, reading: Reading) -> Result<Self, StoreError> {
         let details = store.details(run)?;
         let metrics = store.metrics(run)?;
+        let own = match reading.is_compat() {
+            true => None,
+            false => Some(Values::read(store, &details)?),
+        };
         let mut iterations = Vec::new();
-        for row in &details.iterations {
+        for (place, row) in details.iterations.iter().enumerate() {
             let mut samples = Vec::new();
-            for sample in row.samples.iter().filter(|sample| sample.status == "done") {
+            for (at, sample) in row.samples.iter().enumerate().filter(|(_, one)| one.counts()) {
                 let Some(period) = &sample.period else { continue };
-                let value = match row.primary_metric.split_once("::") {
-                    Some((source, metric)) => {
-                        let query = SeriesQuery {
-                            period: Some(period.uuid.clone()),
-                            compat: reading.is_compat(),
-                            ..SeriesQuery::new(run, source, metric)
-                        };
-                        let answer = store.query(&query)?;
-                        let group = answer.groups.first();
-                        group.and_then(|group| group.windows.first()?.value)
+                let value = match &own {
+                    Some(own) => {
+                        own.samples.get(place).and_then(|values| values.get(at).copied().flatten())
                     }
-                    None => None,
+                    None => compat_value(store, run, row, &period.uuid)?,
                 };
                 samples.push(SampleResult {
                     uuid: sample.uuid.clone(),
@@ -70,11 +71,35 @@ impl RunResult {
                     begin_ms: period.span.begin_ms,
                     end_ms: period.span.end_ms,
                     value,
+                    doubt: doubt_of(sample),
                 });
             }
             iterations.push(IterationResult { row: row.clone(), samples });
         }
         Ok(Self { details, metrics, iterations })
+    }
+
+    /// What is missing of an answer: a sentence, where an iteration has no result.
+    pub(super) fn lack(&self) -> Option<String> {
+        let run = &self.details.row.run;
+        let without = |iteration: &&IterationResult| iteration.spread().is_none();
+        let iteration = match self.iterations.iter().find(without) {
+            Some(iteration) => iteration,
+            None if self.iterations.is_empty() => {
+                return Some(format!("the run {run} has no iteration"));
+            }
+            None => return None,
+        };
+        let row = &iteration.row;
+        Some(match (iteration.samples.is_empty(), row.primary_metric.as_str()) {
+            (true, _) => {
+                format!("iteration {} of the run {run} has no sample that was measured", row.num)
+            }
+            (false, "") => format!("iteration {} of the run {run} has no primary metric", row.num),
+            (false, metric) => {
+                format!("no sample of iteration {} of the run {run} has data of {metric}", row.num)
+            }
+        })
     }
 
     /// The parameters that all iterations have alike, sorted.
@@ -83,6 +108,33 @@ impl RunResult {
         let first = all.next().unwrap_or_default();
         all.fold(first, |common, own| common.intersection(&own).cloned().collect())
     }
+}
+
+/// What the original's server answers for a sample.
+fn compat_value(
+    store: &Store,
+    run: RunId,
+    row: &IterationRow,
+    period: &str,
+) -> Result<Option<f64>, StoreError> {
+    let Some((source, metric)) = row.primary_metric.split_once("::") else { return Ok(None) };
+    let query = SeriesQuery {
+        period: Some(period.to_owned()),
+        compat: true,
+        ..SeriesQuery::new(run, source, metric)
+    };
+    match store.query(&query) {
+        Ok(answer) => Ok(answer.groups.first().and_then(|group| group.windows.first()?.value)),
+        // A sample may lack what others have.
+        Err(StoreError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The verdict of a sample and why, where it is not valid.
+fn doubt_of(sample: &SampleRow) -> Option<(String, String)> {
+    let outcome = sample.outcome.as_ref().filter(|_| sample.is_doubted())?;
+    Some((outcome.verdict.clone(), outcome.why.clone()))
 }
 
 fn params(row: &IterationRow) -> BTreeSet<(String, String)> {
@@ -151,6 +203,18 @@ pub(super) fn render_text(result: &RunResult) -> String {
                 sample.begin_ms, sample.end_ms
             ));
             lines.push(format!("          period length: {seconds} seconds"));
+            if let Some((verdict, why)) = &sample.doubt {
+                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+                lines.push(format!("          not to be trusted: {verdict}{why}"));
+            }
+        }
+        for failed in iteration.row.samples.iter().filter(|sample| sample.status == "failed") {
+            let why = if failed.reason.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", failed.reason)
+            };
+            lines.push(format!("        left out: sample {} failed{why}", failed.num));
         }
         if let Some((values, spread)) = iteration.spread() {
             let values: Vec<String> = values.iter().map(|value| format!("{value:.6}")).collect();
@@ -167,7 +231,8 @@ pub(super) fn render_text(result: &RunResult) -> String {
             ));
         }
     }
-    lines.join("\n") + "\n"
+    let shown: Vec<String> = lines.iter().map(|line| visible_line(line)).collect();
+    shown.join("\n") + "\n"
 }
 
 /// The original's JSON.
@@ -191,13 +256,17 @@ fn run_document(result: &RunResult) -> Value {
             .samples
             .iter()
             .map(|sample| {
-                json!({
+                let mut document = json!({
                     "sample-id": sample.uuid,
                     "primary-period-id": sample.period,
                     "begin": sample.begin_ms,
                     "end": sample.end_ms,
                     "values": { row.primary_metric.clone(): sample.value },
-                })
+                });
+                if let Some((verdict, why)) = &sample.doubt {
+                    document["verdict"] = json!({ "is": verdict, "why": why });
+                }
+                document
             })
             .collect();
         let results: Vec<Value> = iteration

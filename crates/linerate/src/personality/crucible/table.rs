@@ -31,8 +31,13 @@ pub(super) fn render_table(answer: &Answer, names: &[&str], options: &MetricOpti
             "" => String::new(),
             unit => format!("Values are in {unit}. "),
         };
-        let covered = coverage(answer) * 100.0;
-        text.push_str(&format!("\n{unit}Data cover {covered:.1} % of the time.\n"));
+        match answer.groups.is_empty() {
+            true => text.push_str("\nNo series passes the filter.\n"),
+            false => {
+                let covered = coverage(answer) * 100.0;
+                text.push_str(&format!("\n{unit}Data cover {covered:.1} % of the time.\n"));
+            }
+        }
     }
     text
 }
@@ -80,8 +85,10 @@ fn body(answer: &Answer, options: &MetricOptions) -> Vec<Vec<String>> {
         .map(|group| {
             let labels = group.labels.iter().cloned();
             let values = group.windows.iter().map(|window| match window.value {
-                Some(value) => format!("{value:.places$}"),
-                None => "-".to_owned(),
+                Some(value) if answer.compat || window.coverage > 0.0 => {
+                    format!("{value:.places$}")
+                }
+                _ => "-".to_owned(),
             });
             let own = [options.source.clone(), options.metric.clone()];
             own.into_iter().chain(labels).chain(values).collect()
