@@ -77,7 +77,7 @@ pub(crate) static FAMILIES: [Family; 9] = [
             let labels = vec![
                 ("run", row.run.clone()),
                 ("command", row.command.clone()),
-                ("benchmarks", row.benchmarks.clone()),
+                ("benchmarks", row.origin.benchmarks.clone()),
                 ("version", row.version.clone()),
             ];
             vec![(labels, 1.0)]

@@ -43,10 +43,9 @@ pub struct RunRow {
     pub ended_ms: Option<i64>,
     /// What began it.
     pub command: String,
-    /// The harness.
-    pub harness: String,
-    /// The benchmarks, a list with commas.
-    pub benchmarks: String,
+    /// Its harness and benchmarks.
+    #[serde(flatten)]
+    pub origin: RunOrigin,
     /// The version of the program that measured.
     pub version: String,
     /// Cells that are done.
@@ -56,6 +55,15 @@ pub struct RunRow {
     /// How far its figures can be trusted, by the worst of its samples: `valid`, `doubtful` or `invalid`; empty where
     /// no document has a verdict.
     pub verdict: String,
+}
+
+/// Where a run comes from, in words of the Common Data Model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RunOrigin {
+    /// The harness.
+    pub harness: String,
+    /// The benchmarks, a list with commas.
+    pub benchmarks: String,
 }
 
 /// How much a store has: what changes when a run comes, goes on or ends.
@@ -209,8 +217,7 @@ fn run_row(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
         began_ms: row.get(5)?,
         ended_ms: row.get(6)?,
         command: row.get(7)?,
-        harness: row.get(8)?,
-        benchmarks: row.get(9)?,
+        origin: RunOrigin { harness: row.get(8)?, benchmarks: row.get(9)? },
         version: row.get(10)?,
         cells: row.get(11)?,
         done: row.get(12)?,

@@ -307,8 +307,8 @@ impl<'a> Maker<'a> {
         if let Some(fields) = run.as_object_mut() {
             fields.insert(self.version.id_field(DocumentKind::Run), row.run.clone().into());
             let texts = [
-                ("harness", &row.harness),
-                ("benchmark", &row.benchmarks),
+                ("harness", &row.origin.harness),
+                ("benchmark", &row.origin.benchmarks),
                 ("name", person),
                 ("email", email),
                 ("desc", &row.title),

@@ -11,7 +11,7 @@ use super::exposition::put;
 use crate::exchange::{Exchange, Reply, Request, SendError};
 use crate::exposition::{FAMILIES, Facts, LONGEST_LABEL, STATUSES, VERDICTS, last_finished};
 use crate::otlp::{MOST_POINTS, PATH, Point, PushError, Taken, encode, points, points_of, push};
-use crate::read::RunRow;
+use crate::read::{RunOrigin, RunRow};
 use crate::store::RunId;
 use crate::*;
 
@@ -97,8 +97,7 @@ fn row() -> RunRow {
         began_ms: T0,
         ended_ms: Some(T0 + 9),
         command: "matrix".into(),
-        harness: "linerate".into(),
-        benchmarks: String::new(),
+        origin: RunOrigin { harness: "linerate".into(), benchmarks: String::new() },
         version: "1".into(),
         done: 1,
         cells: 2,

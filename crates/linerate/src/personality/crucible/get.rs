@@ -84,8 +84,8 @@ pub(super) fn print_result(options: &ResultOptions) -> Result<u8, Failure> {
 fn matching(store: &Store, options: &ResultOptions) -> Result<Vec<RunId>, Failure> {
     let fits = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|one| one == own);
     let mut runs = Vec::new();
-    for RunRow { id, harness, .. } in store.runs()? {
-        if !fits(&options.harness, &harness) {
+    for RunRow { id, origin, .. } in store.runs()? {
+        if !fits(&options.harness, &origin.harness) {
             continue;
         }
         let details = store.details(id)?;

@@ -180,7 +180,7 @@ pub(super) fn render_text(result: &RunResult) -> String {
         lines.push("  partial: yes".to_owned());
     }
     lines.push(format!("  tags: {}", join(tags)));
-    lines.push(format!("  benchmark: {}", row.benchmarks));
+    lines.push(format!("  benchmark: {}", row.origin.benchmarks));
     let common = result.common();
     lines.push(format!("  common params: {}", join(&common)));
     lines.push("  metrics:".to_owned());
