@@ -20,7 +20,7 @@ DESCRIPTION = """Counts how often the judgements of linerate are right.
 Faults: five faults in five workloads, with the right code in 98 % of the runs, and runs without a fault, of which at
 most 1 % may be flagged. Freezes: the server stops for 200 ms, and in 95 % of the runs p99 and p99.9 of requests at a fixed
 rate are within 5 % of what follows from the length of the stop. Limits: transfers over TCP with drawn parameters, with the right cause in 95 % and the right
-place in 99 % of the runs; of datagrams, over QUIC and of requests 92 %. Comparisons: equal paths, of which at most 8 %
+place in 99 % of the runs; of datagrams, over QUIC and of requests 92 %, and of real-looking paths 95 %. Comparisons: equal paths, of which at most 8 %
 may differ, and paths of 100 and 97 Mbit/s, of which 95 % must. Repeats: intervals over 8 runs, drawn from a pool of runs
 over a lossy path, of which 92 to 97 % hold the mean of the pool. Fairness: two flows that a router gives 75 and 25 Mbit/s,
 whose index is within 0.02 of 0.8 in 95 % of the runs. Client, router and server are network namespaces. Needs
@@ -45,6 +45,10 @@ def parse():
         parser.add_argument(flag, type=int, default=count, metavar="N", help=f"{what} [default: %(default)s]")
     parser.add_argument("--fixture", default="", metavar="WORDS",
                         help="only the known limits whose names have these words")
+    parser.add_argument("--only", default=None, metavar="WORDS",
+                        help="judge the known limits whose names have these words, and nothing else")
+    parser.add_argument("--documents", default=None, metavar="FOLDER",
+                        help="keep the documents of the runs whose limits are judged in this folder")
     parser.add_argument("--compare-time", type=float, default=2.0, metavar="SECONDS",
                         help="each run of a comparison [default: %(default)s]")
     parser.add_argument("--pool-time", type=float, default=1.0, metavar="SECONDS",
@@ -58,6 +62,11 @@ def parse():
                         help="the part of the judgements by which a rate may miss its bar [default: %(default)s]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn [default: %(default)s]")
     args = parser.parse_args()
+    if args.only is not None:
+        args.fixture = args.only
+        args.faults = args.clean = args.freezes = args.equal = args.apart = args.shares = args.pool = 0
+    if args.documents:
+        os.makedirs(args.documents, exist_ok=True)
     if args.beside < 1:
         parser.error(f"--beside {args.beside}: at least one test runs at a time")
     if not any(is_asked(fixture, args.fixture, args.busy) for fixture in FIXTURES):
@@ -76,7 +85,7 @@ def main():
     with tempfile.TemporaryDirectory() as home, Pool(os.path.abspath(args.linerate), home, args.beside) as pool:
         parts = (lambda: faults(pool, args.faults, args.clean, args.busy),
                  lambda: freezes(pool, args.freezes, args.busy),
-                 lambda: limits(pool, args.limits, args.fixture, args.busy),
+                 lambda: limits(pool, args.limits, args.fixture, args.busy, args.documents),
                  lambda: fairness(pool, args.shares),
                  lambda: comparisons(pool, args.equal, args.apart, args.compare_time, args.seed),
                  lambda: repeats(pool, args.pool, args.pool_time, args.seed))

@@ -1,58 +1,19 @@
 """Transfers that are limited in known ways, and what linerate says of them."""
 
-import contextlib
 import json
 import os
-import random
-import time
 from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import Callable
+from dataclasses import replace
 
-from trustbench import hindered
-from trustbench.network import Delayed, Tests
+from trustbench.fixture import SHORT_INTERVALS, Fixture, draw, plain, run_fixture
+from trustbench.paths import PATHS
 from trustbench.rates import Rate
 
 # Of the causes and of the places of each kind of load.
-BARS = {"tcp": (0.95, 0.99), "datagrams": (0.92, 0.92), "quic": (0.92, 0.92), "rr": (0.92, 0.92)}
+BARS = {"tcp": (0.95, 0.99), "datagrams": (0.92, 0.92), "quic": (0.92, 0.92), "rr": (0.92, 0.92), "paths": (0.95, 0.95)}
 MOST_SURE_AND_WRONG = 0.01
-# Of a second server in the same namespace.
-OTHER_PORT = 5251
-# When a program is first stopped.
-STOPPED_FROM_S = 0.5
 ONE_PROCESSOR = ("taskset", "-c", "0")
 ANY_PROCESSOR = ("sender receiver", "local_cpu remote_cpu")
-
-
-@dataclass(frozen=True)
-class Fixture:
-    """The words of a test, what is done to the path and the ends, and the places and causes that are right."""
-
-    name: str
-    words: Callable
-    places: str
-    causes: str
-    # Prepares the network of a client, a router and a server.
-    prepare: Callable = lambda _network: None
-    # The description of an emulated path, which stands in for that network.
-    path: Callable | None = None
-    # Buffers of an end on that path: (role, rmem or wmem, bytes).
-    buffer: Callable | None = None
-    # An end that has a share of a processor, or is stopped for a share of the time: (role, share).
-    quota: Callable | None = None
-    stopped: Callable | None = None
-    # Words before both programs.
-    before: tuple = field(default_factory=tuple)
-    # Whether it is judged on a machine that does other things too.
-    when_busy: bool = False
-
-    def judges(self, limit):
-        """Whether the cause is right, and the place."""
-        return limit.get("cause") in self.causes.split(), limit.get("place") in self.places.split()
-
-
-def draw(low, high):
-    return random.uniform(low, high)
 
 
 def slow_path(low_mbps, high_mbps, low_ms, high_ms):
@@ -90,11 +51,7 @@ def hindered_end(role, low, high):
     return lambda: (role, draw(low, high))
 
 
-def plain(words):
-    return lambda: words
-
-
-FIXTURES = [
+ALONE = [
     Fixture("tcp, own pacing", lambda: f"stream --rate {draw(5, 80):.0f}M", "sender", "own_pacing",
             when_busy=True),
     Fixture("tcp, path's rate", plain("stream"), "path", "path_rate", slow_path(10, 90, 10, 60), when_busy=True),
@@ -149,33 +106,8 @@ FIXTURES = [
     Fixture("rr, both ends", plain("rr"), "sender", "both_cpus"),
 ]
 
-
-def run_fixture(tests, fixture):
-    """The document of a test of a fixture, in the network of `tests` or on a path of its own."""
-    with contextlib.ExitStack() as stack:
-        role, share = fixture.quota() if fixture.quota else (None, 1)
-        name = f"linerate-test-{os.getpid()}-{tests.network.number}"
-        before = {"client": list(fixture.before), "server": list(fixture.before)}
-        if role:
-            before[role] = stack.enter_context(hindered.quota(name, share))
-        network = tests.network
-        if fixture.path:
-            network = Delayed(tests.linerate, tests.home, fixture.path(), tests.network.number)
-            stack.enter_context(network)
-            if fixture.buffer:
-                network.set_largest_buffer(*fixture.buffer())
-        if fixture.path or before["server"]:
-            tests = stack.enter_context(Tests(network, tests.linerate, tests.home, OTHER_PORT, before["server"]))
-        if not fixture.path:
-            fixture.prepare(network)
-            stack.callback(network.clear)
-        client = tests.start(f"{fixture.words()} --time 3s --interval 100ms", before["client"])
-        if not fixture.stopped:
-            return tests.finish(client)
-        role, share = fixture.stopped()
-        time.sleep(STOPPED_FROM_S)
-        with hindered.stopped(client if role == "client" else tests.server, share):
-            return tests.finish(client)
+# Short intervals, as they have always been judged by; and real-looking paths, with the program's own.
+FIXTURES = [replace(fixture, intervals=SHORT_INTERVALS) for fixture in ALONE] + PATHS
 
 
 def is_asked(fixture, only, is_busy):
@@ -183,13 +115,17 @@ def is_asked(fixture, only, is_busy):
     return only in fixture.name and (fixture.when_busy or not is_busy)
 
 
-def limits(pool, runs, only="", is_busy=False):
+def limits(pool, runs, only="", is_busy=False, documents=None):
     """Rates of the right cause and place in `runs` runs of each fixture whose name has `only`; where the machine is
-    busy of those that other work changes little."""
+    busy of those that other work changes little. The runs' documents go to the folder `documents`."""
 
-    def found(tests, fixture):
+    def found(tests, job):
+        number, fixture = job
         tests.network.clear()
         document = run_fixture(tests, fixture)
+        if documents:
+            with open(os.path.join(documents, f"{fixture.name} {number}.json"), "w", encoding="utf-8") as file:
+                json.dump(document, file)
         limit = (document["summary"].get("limits") or [{}])[0]
         is_cause, is_place = fixture.judges(limit)
         if not is_cause:
@@ -197,7 +133,7 @@ def limits(pool, runs, only="", is_busy=False):
         return is_cause, is_place, bool(limit.get("sure")) and not is_cause
 
     asked = [fixture for fixture in FIXTURES if is_asked(fixture, only, is_busy)]
-    judged = pool.map(found, [fixture for fixture in asked for _ in range(runs)])
+    judged = pool.map(found, [(number, fixture) for fixture in asked for number in range(runs)])
     rates, sums = [], defaultdict(lambda: [0, 0, 0, 0])
     for number, fixture in enumerate(asked):
         of_it = judged[number * runs:(number + 1) * runs]

@@ -86,6 +86,7 @@ class Network(Spaces):
         self.number = number
         roles = ("client", "router", "server")
         super().__init__({role: f"linerate-test-{os.getpid()}-{number}{role}" for role in roles}, "10.97.1.2")
+        self.router_address = "10.97.0.1"
         self.devices = {role: f"lrt{os.getpid() % 100000}{number}{role[0]}" for role in ("client", "server")}
 
     def __enter__(self):
@@ -146,8 +147,17 @@ class Network(Spaces):
         argv = ["ip", "netns", "exec", self.names["router"], "nft", "-f", "-"]
         subprocess.run(argv, input=rules, text=True, check=True)
 
+    def set_mtu(self, mtu):
+        """The longest packet between the router and the server."""
+        for role, device in (("router", self.devices["server"]), ("server", "eth0")):
+            run("ip", "-n", self.names[role], "link", "set", device, "mtu", str(mtu))
+
     def clear(self):
-        for role, device in (("router", self.devices["server"]), ("client", "eth0")):
+        self.set_mtu(1500)
+        for space in self.names.values():
+            # The kernel remembers how short a path was.
+            run("ip", "-n", space, "route", "flush", "cache")
+        for role, device in (("router", self.devices["server"]), ("router", self.devices["client"]), ("client", "eth0")):
             argv = ["tc", "-n", self.names[role], "qdisc", "del", "dev", device, "root"]
             subprocess.run(argv, check=False, stderr=subprocess.DEVNULL)
         argv = ["ip", "netns", "exec", self.names["router"], "nft", "flush", "ruleset"]
@@ -212,9 +222,23 @@ class Tests:
     def __exit__(self, *_):
         end(self.server)
 
-    def start(self, words, before=()):
-        options = ["--json", "--quiet", "--port", str(self.port), "--server-key", self.key]
-        argv = [self.linerate, *words.split(), self.network.address, *options]
+    @contextlib.contextmanager
+    def proxy(self, port):
+        """A proxy at the router that ends the connections of both ends: the address and port to which clients connect."""
+        argv = [self.linerate, "proxy", "--tcp", f"{self.network.address}:{self.port}", "--port", str(port)]
+        process = self.network.start("router", argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                     env=self.environment)
+        try:
+            if not process.stdout.readline().startswith("proxy on "):
+                raise RuntimeError("the proxy did not begin")
+            yield self.network.router_address, port
+        finally:
+            end(process)
+
+    def start(self, words, before=(), through=None):
+        address, port = through or (self.network.address, self.port)
+        options = ["--json", "--quiet", "--port", str(port), "--server-key", self.key]
+        argv = [self.linerate, *words.split(), address, *options]
         return self.network.start("client", argv, before, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                   env=self.environment)
 

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Direction;
 
+mod acknowledged;
 mod advice;
+mod delays;
 mod explain;
 mod find;
 mod loss_window;
@@ -64,6 +66,8 @@ pub enum Cause {
     PathRate,
     /// The time that the path takes.
     PathDelay,
+    /// The longest packet that the path carries: the datagrams are longer.
+    PathMtu,
     /// The path; the figures don't tell what of it.
     Path,
     /// Times in which next to nothing was answered.
@@ -140,6 +144,22 @@ pub struct LimitEvidence {
     /// Datagrams, or trains of them, that the UDP socket of a QUIC receiver dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u64>,
+    /// Bytes that were acknowledged to the sender of a stream over TCP before they came to the receiver, median; absent
+    /// where they are no more than two ends are apart that are looked at one after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged_ahead_bytes: Option<u64>,
+    /// Share of the datagrams that the sender's machine or its connection refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_ratio: Option<f64>,
+    /// The longest UDP payload that the path carries, where QUIC's datagrams need longer ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_mtu_bytes: Option<u32>,
+    /// How much longer than the quickest datagram the last quarter of them was on its way, median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queueing_ns: Option<u64>,
+    /// By how much that grew from the first quarter to the last; 0 where it didn't grow from each to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_growth_ns: Option<u64>,
     /// What the busiest thread of the sender ran and waited for a processor, as a share of the time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand_sender: Option<f64>,

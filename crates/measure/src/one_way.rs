@@ -17,6 +17,9 @@ use crate::summary::Latency;
 /// The most values that are kept of a flow: enough for a 99th percentile after every second one was left out.
 const KEPT_TRANSITS: usize = 1024;
 
+/// A quarter of the values that are kept has quartiles from so many on.
+const QUARTER_TRANSITS: usize = 8;
+
 /// The most pings that are kept: of 400 s at 10 a second all.
 const KEPT_PINGS: usize = 4096;
 
@@ -93,8 +96,30 @@ impl Transits {
     pub fn transit(&self) -> Option<Transit> {
         let (least_ns, least_at_ns) = self.least?;
         let above = self.kept.kept.iter().map(|transit_ns| transit_ns.abs_diff(least_ns));
-        Some(Transit { least_ns, least_at_ns, above_least_ns: distribution(above.collect())? })
+        let above: Vec<u64> = above.collect();
+        let quarters = quarters(&above);
+        Some(Transit { least_ns, least_at_ns, above_least_ns: distribution(above)?, quarters })
     }
+}
+
+/// The quartiles of each quarter of these values; `None` of fewer than [`QUARTER_TRANSITS`] a quarter.
+fn quarters(values: &[u64]) -> Option<[Quartiles; 4]> {
+    let length = values.len() / 4;
+    if length < QUARTER_TRANSITS {
+        return None;
+    }
+    let mut quarters = [Quartiles::default(); 4];
+    for (quarter, values) in quarters.iter_mut().zip(values.chunks_exact(length)) {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let at = |place: usize| sorted.get(place).copied();
+        *quarter = Quartiles {
+            low_ns: at(length / 4)?,
+            median_ns: at(length / 2)?,
+            high_ns: at(length * 3 / 4)?,
+        };
+    }
+    Some(quarters)
 }
 
 /// How long the datagrams of a flow were on their way: the receiver's monotonic clock less the sender's.
@@ -106,6 +131,21 @@ pub struct Transit {
     pub least_at_ns: u64,
     /// How much longer the others were on their way: at most 1024 values, spread evenly over the batches that came.
     pub above_least_ns: Latency,
+    /// The same of each quarter of these values, in the order in which they came: a queue that fills grows from quarter
+    /// to quarter, and one that is full stays. Absent of fewer than 32 values, and where the receiver doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarters: Option<[Quartiles; 4]>,
+}
+
+/// The quartiles of delays above the least one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quartiles {
+    /// A quarter of them took no longer.
+    pub low_ns: u64,
+    /// Half of them.
+    pub median_ns: u64,
+    /// Three quarters of them.
+    pub high_ns: u64,
 }
 
 /// What a direction's delays were found from.

@@ -290,8 +290,9 @@ pub struct QuicWaits {
     pub pacing_ns: u64,
     /// The congestion window was full.
     pub congestion_ns: u64,
-    /// The peer allowed no more bytes, of the connection or of its only sending stream. Absent where the connection had
-    /// several sending streams at a time: that time is part of `application_ns`.
+    /// The peer allowed no more bytes, of the connection or of its only sending stream. Where the connection had several
+    /// sending streams at a time, those that limits of their own held are part of `application_ns`, and this is absent if
+    /// the connection's limit held it never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control_ns: Option<u64>,
     /// There was nothing to send.

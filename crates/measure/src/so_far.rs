@@ -246,6 +246,7 @@ impl SoFar {
             server: server.as_ref(),
             samples: &samples,
             summary: &Summary::default(),
+            control_rtt_ns: None,
         });
         // An end that waited for a processor looks like one that did nothing.
         let is_known =

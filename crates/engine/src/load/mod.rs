@@ -350,14 +350,14 @@ impl Load {
         over_tcp && self.workload.direction().is_some()
     }
 
-    /// The socket of the first flow of a TCP stream that this end sends, where it is known here.
+    /// The socket of the first flow of a stream that this end sends, where it is known here.
     fn sending_socket(&self) -> Option<Arc<Socket>> {
         let from_here = match self.role {
             Role::Client => Direction::Up,
             Role::Server => Direction::Down,
         };
         let way = self.workload.direction()?;
-        let sends = self.is_tcp_stream() && (way == from_here || way == Direction::Both);
+        let sends = way == from_here || way == Direction::Both;
         let first = self.flows.iter().flatten().next().filter(|_| sends)?;
         first.socket.clone()
     }

@@ -27,7 +27,7 @@ pub(super) struct Watch {
     wakeup_delay_ns: u64,
     silence: Option<Silence>,
     queues: Vec<Lengths>,
-    /// Where a TCP stream leaves this machine, and what its queue had counted before.
+    /// Where a stream leaves this machine, and what its queue had counted before.
     own_queue: Option<(Interface, OwnQueue)>,
     /// What each thread had used when the measured part began.
     base: Vec<ThreadDemand>,

@@ -73,7 +73,7 @@ const WIDE: &[Exception] = &[
     ("linerate", "Iterations", 16, STATE),
     ("link", "Path", 15, STATE),
     ("measure", "Counters", 15, FORMAT),
-    ("measure", "LimitEvidence", 13, FORMAT),
+    ("measure", "LimitEvidence", 18, FORMAT),
     ("measure", "QuicOptions", 15, OPTIONS),
     ("measure", "QuicStatus", 19, FORMAT),
     ("measure", "Sample", 17, FORMAT),

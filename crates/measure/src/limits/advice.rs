@@ -28,6 +28,22 @@ pub(super) fn advice(
     match cause {
         Cause::SendBuffer => window("a send buffer"),
         Cause::ReceiveWindow => window("a receive window"),
+        Cause::Path => {
+            let ahead = render_bytes(evidence.acknowledged_ahead_bytes?);
+            Some(format!(
+                "{ahead} were acknowledged before they came to the receiver: a proxy on the way ends the \
+                 connection, and round trips, losses and windows are those of the way to it"
+            ))
+        }
+        Cause::PathMtu => {
+            let mtu = evidence.path_mtu_bytes?;
+            Some(format!("a UDP payload of {mtu} bytes fits: use smaller datagrams (--size)"))
+        }
+        Cause::PathRate if evidence.queueing_ns.is_some() => {
+            let queued_s = evidence.queueing_ns? as f64 / 1e9;
+            let queued = (bps * (1.0 - evidence.lost_ratio.unwrap_or(0.0)) / 8.0 * queued_s) as u64;
+            Some(format!("{} stand in a queue", render_bytes(queued)))
+        }
         Cause::PathRate => {
             let queued_s = rtt_s? - f64::from(evidence.min_rtt_us?) / 1e6;
             let queued = (bps / 8.0 * queued_s.max(0.0)) as u64;

@@ -1,12 +1,14 @@
 //! From reports and samples to limits.
 
+mod datagrams;
+mod transactions;
+
 use std::collections::BTreeMap;
 
 use super::advice::advice;
-use super::rules::{self, DatagramShares, Facts, Transactions};
+use super::rules::{self, Facts};
 use super::seen::Ends;
 use super::{Cause, Limit, Place};
-use crate::histogram::Histogram;
 use crate::plan::{Direction, Kind, Transport, Workload};
 use crate::report::EndReport;
 use crate::sample::{Role, Sample};
@@ -16,14 +18,6 @@ use crate::summary::Summary;
 const FLOWS_TOLD: usize = 64;
 /// The share of the intervals that must say the same for a limit to be sure.
 const SURE: f64 = 0.8;
-/// A transaction is very long from so many times the median on, and so long.
-const LONG_TIMES: u64 = 10;
-const LONG_NS: u64 = 1_000_000;
-/// The share of the time that delays of a conductor's wake-ups come to where its end is stopped often.
-const OFTEN_LATE: f64 = 0.3;
-/// A schedule counts as kept from this share on.
-const KEPT: f64 = 0.98;
-
 /// What limited a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
@@ -46,6 +40,8 @@ pub struct Measured<'a> {
     pub samples: &'a [Sample],
     /// What it comes to.
     pub summary: &'a Summary,
+    /// The least round trip of the control connection.
+    pub control_rtt_ns: Option<u64>,
 }
 
 /// Finds what limited a run. Connections that come and go have no rules.
@@ -138,116 +134,6 @@ impl<'a> Measured<'a> {
         };
         Some((limit, bps, facts))
     }
-
-    fn datagrams(&self, way: Direction, ends: &Ends<'_>) -> Option<Limit> {
-        let flows = |report: &'a EndReport| {
-            let workload = self.workload;
-            report.flows.iter().filter(move |flow| workload.flow_direction(flow.flow) == way)
-        };
-        let (sender, receiver) = match way {
-            Direction::Down => (self.server?, Some(self.client)),
-            Direction::Up | Direction::Both => (self.client, self.server),
-        };
-        let sum = |report: &'a EndReport,
-                   count: fn(&crate::sample::DatagramCounts) -> Option<u64>| {
-            let counts = flows(report).filter_map(|flow| count(flow.datagrams.as_ref()?));
-            counts.fold(0, u64::saturating_add)
-        };
-        let sent = sum(sender, |counts| counts.sent);
-        let refused = sum(sender, |counts| counts.refused);
-        let all = sent.saturating_add(refused).max(1) as f64;
-        let mut shares =
-            DatagramShares { refused: refused as f64 / all, ..DatagramShares::default() };
-        if let Some(receiver) = receiver {
-            let received = sum(receiver, |counts| counts.received);
-            let dropped = sum(receiver, |counts| counts.dropped_by_socket);
-            shares.lost = sent.saturating_sub(received) as f64 / all;
-            shares.dropped_by_socket = dropped as f64 / all;
-        }
-        let from_ns = flows(sender).filter_map(|flow| flow.from_ns).min()?;
-        let to_ns = flows(sender).filter_map(|flow| flow.to_ns).max()?;
-        let bytes = flows(sender).filter_map(|flow| Some(flow.sent?.bytes));
-        let bytes = bytes.fold(0, u64::saturating_add) as f64;
-        let bps = bytes * 8e9 / to_ns.saturating_sub(from_ns).max(1) as f64;
-        let count = flows(sender).count() as f64;
-        let asked = self.workload.rate_per_flow_bps().map(|bps| bps as f64 * count);
-        let keeps_rate = asked.is_some_and(|asked| bps >= KEPT * asked);
-        let facts = Facts {
-            keeps_rate,
-            misses_rate: asked.is_some() && !keeps_rate,
-            local_queue_ratio: Some(shares.refused),
-            receive_buffer_bytes: receiver.and_then(|receiver| {
-                let sockets = flows(receiver).filter_map(|flow| flow.socket.as_ref());
-                sockets.filter_map(|socket| socket.receive_buffer_bytes).min().map(u64::from)
-            }),
-            ..ends.facts()
-        };
-        let mut facts = facts;
-        facts.evidence.lost_ratio = Some(shares.lost);
-        let (place, cause) = rules::datagrams(&facts, shares);
-        Some(Limit {
-            place,
-            cause,
-            direction: way,
-            flow: None,
-            sure: rules::is_clear(&facts, cause),
-            share: None,
-            evidence: facts.evidence,
-            advice: advice(cause, &facts, bps, asked),
-        })
-    }
-
-    fn transactions(&self) -> Option<Limit> {
-        let latency = self.summary.latency_ns.filter(|latency| latency.count > 0)?;
-        let median_ns = latency.p50?;
-        let all_ns = self.client.elapsed_ns as f64 * f64::from(self.workload.flows);
-        let Kind::Rr { timeout_ns, .. } = self.workload.kind else { return None };
-        let lost = self.summary.transactions_lost.unwrap_or(0) as f64;
-        let histogram =
-            self.client.latency_hdr.as_deref().and_then(|text| Histogram::from_base64(text).ok());
-        let is_long = |ns: u64| ns >= LONG_NS && ns >= median_ns.saturating_mul(LONG_TIMES);
-        let time_of = |long_only: bool| {
-            let counts = histogram.iter().flat_map(Histogram::counts);
-            let counted = counts.filter(|(ns, _)| !long_only || is_long(*ns));
-            counted.map(|(ns, count)| ns as f64 * count as f64).sum::<f64>()
-        };
-        let ends = Ends {
-            workload: self.workload,
-            sender: self.client,
-            receiver: self.server,
-            samples: self.samples,
-        };
-        let keeps_rate = self.workload.schedule().is_some_and(|schedule| {
-            let per_s = self.summary.transactions_per_s.unwrap_or(0.0);
-            per_s >= KEPT * schedule.per_s && self.summary.transactions_unsent.unwrap_or(0) == 0
-        });
-        let facts = Facts { evidence: ends.demands(), keeps_rate, ..Facts::default() };
-        let seen = Transactions {
-            lost_share: lost * timeout_ns as f64 / all_ns.max(1.0),
-            stalled_share: time_of(true) / time_of(false).max(1.0),
-            median_ns: median_ns as f64,
-            least_ns: latency.min as f64,
-            client_was_late: was_late(self.client),
-            server_was_late: self.server.is_some_and(was_late),
-        };
-        let (place, cause) = rules::transactions(&facts, seen);
-        Some(Limit {
-            place,
-            cause,
-            direction: Direction::Up,
-            flow: None,
-            sure: rules::is_clear(&facts, cause),
-            share: None,
-            evidence: facts.evidence,
-            advice: None,
-        })
-    }
-}
-
-/// Whether an end's conductor stood still once, or woke up late so often that this explains stalls.
-fn was_late(end: &EndReport) -> bool {
-    let delay_ns = end.wakeup_delay_ns().unwrap_or(0) as f64;
-    end.stood_still() || delay_ns >= OFTEN_LATE * end.elapsed_ns as f64
 }
 
 /// Of the flows that have the most common limit the slowest, with what was looked at.

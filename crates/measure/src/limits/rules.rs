@@ -1,9 +1,18 @@
 //! The rules: the first that holds tells the place and the cause.
 //!
 //! The limits lie between what was measured of transfers whose limit was known: 290 over TCP, 150 over UDP and QUIC and
-//! of requests and responses.
+//! of requests and responses, and 280 over paths with round trips, jitter and queues as access networks have them.
 
+mod datagrams;
+mod quic;
+mod transactions;
+
+use super::delays::Delays;
 use super::{Cause, LimitEvidence, Place};
+
+pub(super) use datagrams::{DatagramShares, datagrams, is_clear_of_datagrams};
+pub(super) use quic::{QuicFacts, quic};
+pub(super) use transactions::{Transactions, is_clear_of_transactions, transactions};
 
 /// A thread that ran and waited for a processor for such a share of the time had no time left.
 const DEMAND: f64 = 0.6;
@@ -33,30 +42,14 @@ const LOSS_WINDOW: std::ops::RangeInclusive<f64> = 0.05..=2.0;
 const MANY_LOST: f64 = 0.002;
 /// Round trips under load against the least.
 const QUEUEING: f64 = 1.25;
+/// The same of a sender that nothing held up and that lost nothing: its window grows until a queue stands.
+const SHORT_QUEUEING: f64 = 1.05;
+/// Such a queue against the variation of the round trips, which jitter makes as large.
+const STEADY_QUEUE: f64 = 3.0;
 /// Round trips that are no longer than this against the least wait for a thread rather than in a queue of the path.
 const QUEUE_US: u32 = 1000;
 /// The share of the time, or of the losses, that makes something the reason.
 const MOSTLY: f64 = 0.5;
-/// The share of the lost packets that drops of the receiver's socket must come to where receive offload is on. A drop may
-/// then be a whole train: stalled readers lost 10 datagrams a drop at the least mean. How long the trains were isn't
-/// known, so that the drops are compared as they were counted.
-const TRAINS_DROPPED: f64 = 0.1;
-/// Delays of the receiver's conductor, at least, against the time that flow control held up the sender. A standstill is
-/// told up to 50 ms shorter than it was, and flow control holds until the first packet after it.
-const DELAYED: f64 = 0.6;
-/// The share of a window in flight.
-const IN_FLIGHT: f64 = 0.5;
-/// Datagrams lost or dropped: what counts, and what random loss seldom exceeds.
-const DATAGRAMS_LOST: f64 = 0.001;
-const MANY_DATAGRAMS_LOST: f64 = 0.05;
-/// The share of the time that lost or very long transactions must have taken.
-const STALLED: f64 = 0.3;
-/// Stalls of threads that used less than this of a processor are no matter of processors.
-const STALL_DEMAND: f64 = 0.45;
-/// Half of the transactions took no longer than this against the least, and at least so long: the path's delay.
-const EVEN: f64 = 1.2;
-const PATH_DELAY_NS: f64 = 1e6;
-
 /// What the rules look at beside the evidence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
@@ -75,6 +68,12 @@ pub(super) struct Facts {
     /// The shares of the demands of the ends' busiest threads that these waited for a processor.
     pub(super) sender_wait_ratio: Option<f64>,
     pub(super) receiver_wait_ratio: Option<f64>,
+    /// How much round-trip times varied.
+    pub(super) rtt_var_us: Option<u32>,
+    /// Whether far more was acknowledged than came to the receiver.
+    pub(super) is_acknowledged_ahead: bool,
+    /// How long datagrams were on their way.
+    pub(super) delays: Option<Delays>,
 }
 
 impl Facts {
@@ -106,7 +105,7 @@ impl Facts {
     }
 
     /// Whether round trips are so much longer than the least that data stand in a queue of the path.
-    fn has_queue(&self) -> bool {
+    pub(super) fn has_queue(&self) -> bool {
         let both = self.evidence.rtt_us.zip(self.evidence.min_rtt_us);
         both.is_some_and(|(rtt, least)| rtt.saturating_sub(least) > QUEUE_US)
     }
@@ -127,6 +126,16 @@ impl Facts {
         self.trend.is_some_and(|trend| trend > TREND) && !self.loses()
     }
 
+    /// Whether a queue stands in the path that is short against the round trip, as losses would make it longer.
+    fn has_short_queue(&self) -> bool {
+        let longer_us = self.evidence.rtt_us.zip(self.evidence.min_rtt_us);
+        let longer_us = longer_us.map_or(0, |(rtt, least)| rtt.saturating_sub(least));
+        let is_steady = self.rtt_var_us.is_some_and(|variation_us| {
+            f64::from(longer_us) >= STEADY_QUEUE * f64::from(variation_us)
+        });
+        longer_us > QUEUE_US && is_steady && self.queueing() >= Some(SHORT_QUEUEING)
+    }
+
     fn queueing(&self) -> Option<f64> {
         let (rtt, least) = (self.evidence.rtt_us?, self.evidence.min_rtt_us?);
         Some(f64::from(rtt) / f64::from(least.max(1)))
@@ -140,12 +149,18 @@ pub(super) fn tcp(facts: &Facts) -> (Place, Cause) {
     let is_dry = evidence.notsent_bytes.is_some_and(|bytes| bytes < DRY_BYTES);
     let unread = facts.receive_buffer_bytes.map_or(UNREAD_BYTES, |all| UNREAD_BYTES.min(all / 4));
     let held = |share: Option<f64>| share.is_some_and(|share| share >= HELD);
-    if facts.keeps_rate && busy < BUSY {
+    let is_held = held(evidence.sndbuf_limited_ratio) || held(evidence.rwnd_limited_ratio);
+    // Over a round trip something is on its way all the time. A sender that has nothing to send waits for its turn.
+    if facts.keeps_rate && (busy < BUSY || (is_dry && !is_held)) {
         return (Place::Sender, Cause::OwnPacing);
     }
     if evidence.receive_queue_bytes.is_some_and(|bytes| bytes > unread) {
         let both = facts.processor(DEMAND).filter(|_| is_dry);
         return both.unwrap_or(facts.receiver());
+    }
+    // What the kernel says is then of the way to whoever acknowledges, and not of the way to the receiver.
+    if facts.is_acknowledged_ahead {
+        return (Place::Path, Cause::Path);
     }
     if held(evidence.sndbuf_limited_ratio) {
         return (Place::SendBuffer, Cause::SendBuffer);
@@ -188,129 +203,13 @@ fn path(facts: &Facts) -> (Place, Cause) {
         false if facts.round_trips.is_some_and(|trips| trips < START_UP_ROUND_TRIPS) => {
             Cause::StartUp
         }
+        false if facts.has_short_queue() => Cause::PathRate,
         false => Cause::Path,
     };
     (Place::Path, cause)
 }
 
-/// What the two ends' connections tell of a flow over QUIC.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct QuicFacts {
-    /// The share of the congestion window that was in flight.
-    pub(super) in_flight_ratio: Option<f64>,
-    /// The shares of the time that the sender waited for its windows (congestion and pacing), and for data.
-    pub(super) window_ratio: Option<f64>,
-    pub(super) application_ratio: Option<f64>,
-    /// Whether packets were spaced out for a rate that was asked for, and for which share of the time.
-    pub(super) asked_pacing_ratio: Option<f64>,
-    /// What the receiver's socket dropped, as a share of the packets that were lost; only of a connection that has the
-    /// socket for itself.
-    pub(super) socket_drop_ratio: Option<f64>,
-    /// Whether that may be trains of datagrams.
-    pub(super) drops_trains: bool,
-    /// How late the receiver's conductor woke up, altogether, against the time of flow control.
-    pub(super) wakeup_delay_ratio: Option<f64>,
-}
-
-/// A stream over QUIC.
-pub(super) fn quic(facts: &Facts, seen: QuicFacts) -> (Place, Cause) {
-    let above = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
-    if facts.keeps_rate || above(seen.asked_pacing_ratio, MOSTLY) {
-        return (Place::Sender, Cause::OwnPacing);
-    }
-    if let Some(processor) = facts.processor(DATAGRAM_DEMAND) {
-        return processor;
-    }
-    let dropped = if seen.drops_trains { TRAINS_DROPPED } else { MOSTLY };
-    let drops = above(seen.socket_drop_ratio, dropped);
-    if facts.loses() && drops {
-        return (Place::Receiver, Cause::ReceiverSocket);
-    }
-    if above(facts.evidence.flow_control_ratio, HELD) {
-        return match above(seen.wakeup_delay_ratio, DELAYED) {
-            true => (Place::Receiver, Cause::ReceiverIdle),
-            false => (Place::ReceiveWindow, Cause::ReceiveWindow),
-        };
-    }
-    let is_window = match (seen.window_ratio, seen.application_ratio) {
-        // Where a sender mostly waited for its turn the rest tells little.
-        (Some(window), Some(application)) if window + application >= MOSTLY => {
-            window >= application
-        }
-        _ => seen.in_flight_ratio.is_some_and(|ratio| ratio > IN_FLIGHT),
-    };
-    match is_window {
-        true if facts.is_limited_by_losses() && drops => (Place::Receiver, Cause::ReceiverSocket),
-        true if facts.grows() => (Place::Path, Cause::StartUp),
-        true => path(facts),
-        false => facts.sender(),
-    }
-}
-
-/// What became of datagrams, as shares of those that were sent or refused.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DatagramShares {
-    pub(super) lost: f64,
-    pub(super) dropped_by_socket: f64,
-    pub(super) refused: f64,
-}
-
-/// A stream of datagrams.
-pub(super) fn datagrams(facts: &Facts, shares: DatagramShares) -> (Place, Cause) {
-    let demand = facts.evidence.demand_sender.unwrap_or(0.0);
-    let DatagramShares { lost, dropped_by_socket, refused } = shares;
-    match () {
-        () if facts.misses_rate && demand >= DATAGRAM_DEMAND => (Place::Sender, Cause::LocalCpu),
-        () if facts.misses_rate && refused <= DATAGRAMS_LOST => (Place::Sender, Cause::SenderIdle),
-        () if refused > DATAGRAMS_LOST => (Place::LocalQueue, Cause::LocalQueue),
-        () if lost > DATAGRAMS_LOST && dropped_by_socket * 2.0 > lost => {
-            (Place::Receiver, Cause::ReceiverSocket)
-        }
-        () if lost > MANY_DATAGRAMS_LOST => (Place::Path, Cause::PathRate),
-        () if lost > DATAGRAMS_LOST => (Place::Path, Cause::Loss),
-        () if facts.keeps_rate => (Place::Sender, Cause::OwnPacing),
-        () if demand >= DATAGRAM_DEMAND => (Place::Sender, Cause::LocalCpu),
-        // A call that sends waits for room in the socket's buffer, which the device empties.
-        () => (Place::LocalQueue, Cause::LocalQueue),
-    }
-}
-
-/// What became of requests.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Transactions {
-    /// The share of all flows' time in which a lost one was waited for.
-    pub(super) lost_share: f64,
-    /// The share that went to those that took 10 times the median and 1 ms.
-    pub(super) stalled_share: f64,
-    pub(super) median_ns: f64,
-    pub(super) least_ns: f64,
-    /// Which end's conductor stood still.
-    pub(super) client_was_late: bool,
-    pub(super) server_was_late: bool,
-}
-
-/// Requests and responses.
-pub(super) fn transactions(facts: &Facts, seen: Transactions) -> (Place, Cause) {
-    let demand = facts.evidence.demand_sender.unwrap_or(0.0);
-    let demand = demand.max(facts.evidence.demand_receiver.unwrap_or(0.0));
-    let stalls = match (seen.client_was_late, seen.server_was_late) {
-        (true, _) => Place::Sender,
-        (false, true) => Place::Receiver,
-        (false, false) => Place::Path,
-    };
-    match () {
-        () if facts.keeps_rate => (Place::Sender, Cause::OwnPacing),
-        () if seen.lost_share > STALLED => (Place::Path, Cause::Loss),
-        () if seen.stalled_share > STALLED && demand < STALL_DEMAND => (stalls, Cause::Stalls),
-        () if seen.stalled_share > STALLED => (Place::Sender, Cause::BothCpus),
-        () if seen.median_ns > PATH_DELAY_NS && seen.median_ns < EVEN * seen.least_ns => {
-            (Place::Path, Cause::PathDelay)
-        }
-        () => (Place::Sender, Cause::BothCpus),
-    }
-}
-
-/// Whether the evidence is twice past the threshold of its rule.
+/// Whether the evidence of a stream is twice past the threshold of its rule.
 pub(super) fn is_clear(facts: &Facts, cause: Cause) -> bool {
     let evidence = &facts.evidence;
     let above = |value: Option<f64>, limit: f64| value.is_some_and(|value| value >= 2.0 * limit);
@@ -320,7 +219,13 @@ pub(super) fn is_clear(facts: &Facts, cause: Cause) -> bool {
         Cause::ReceiveWindow => {
             above(evidence.rwnd_limited_ratio.or(evidence.flow_control_ratio), HELD)
         }
-        Cause::OwnPacing => facts.keeps_rate,
+        // The kernel knows of TCP how busy the sender was, and what it had not sent.
+        Cause::OwnPacing => match busy {
+            Some(busy) if busy >= BUSY => {
+                evidence.notsent_bytes.is_some_and(|bytes| bytes < DRY_BYTES / 2)
+            }
+            _ => facts.keeps_rate,
+        },
         Cause::SenderIdle => busy.is_some_and(|busy| busy < BUSY / 2.0),
         Cause::ReceiverSocket if evidence.socket_drops.is_some() => {
             above(evidence.lost_ratio, LOST)
@@ -337,7 +242,6 @@ pub(super) fn is_clear(facts: &Facts, cause: Cause) -> bool {
         Cause::LocalCpu => evidence.demand_sender.is_some_and(|demand| demand >= BUSY),
         Cause::RemoteCpu => evidence.demand_receiver.is_some_and(|demand| demand >= BUSY),
         Cause::LocalQueue => above(facts.local_queue_ratio, LOST),
-        Cause::PathDelay => true,
-        Cause::Path | Cause::Stalls | Cause::BothCpus => false,
+        Cause::Path | Cause::PathDelay | Cause::PathMtu | Cause::Stalls | Cause::BothCpus => false,
     }
 }

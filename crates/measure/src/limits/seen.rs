@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::LimitEvidence;
+use super::acknowledged::acknowledged_ahead;
 use super::loss_window::LossyFlow;
 use super::rules::{Facts, QuicFacts};
 use crate::plan::{Direction, Pacing, Workload};
@@ -11,6 +12,8 @@ use crate::sample::{FlowSample, QuicStatus, Role, Sample, TcpStatus};
 
 /// A rate counts as kept from this share of what was asked.
 const KEPT: f64 = 0.9;
+/// The same over QUIC of a sender whose packets stood in a queue.
+const NEARLY_KEPT: f64 = 0.98;
 /// A direction's quarters need so many intervals.
 const QUARTERS: usize = 4;
 
@@ -75,16 +78,18 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// The packets that the sender's device queue dropped or held back, as a share of the segments that all flows sent.
-    fn local_queue_ratio(&self, mss_bytes: u32) -> Option<f64> {
-        let queue = self.sender.disturbance.as_ref()?.own_queue?;
+    /// The packets that the sender's device queue dropped, and those that it dropped or held back, as shares of the
+    /// segments or datagrams of this length that all flows sent.
+    pub(super) fn own_queue_ratios(&self, packet_bytes: u32) -> (Option<f64>, Option<f64>) {
+        let queue = self.sender.disturbance.as_ref().and_then(|disturbance| disturbance.own_queue);
+        let Some(queue) = queue else { return (None, None) };
         let listed = self.sender.flows.iter().filter_map(|flow| flow.sent);
         let way = if self.sender.role == Role::Client { Direction::Up } else { Direction::Down };
         let unlisted = self.sender.unlisted.as_ref().and_then(|unlisted| unlisted.of(way).sent);
         let bytes = listed.chain(unlisted).fold(0_u64, |sum, sent| sum.saturating_add(sent.bytes));
-        let segments = packets(bytes, mss_bytes);
-        let held = queue.dropped.saturating_add(queue.overlimits);
-        (segments >= 1.0).then(|| held as f64 / segments)
+        let sent = packets(bytes, packet_bytes);
+        let share = |count: u64| (sent >= 1.0).then(|| count as f64 / sent);
+        (share(queue.dropped), share(queue.dropped.saturating_add(queue.overlimits)))
     }
 
     /// What the rules look at of a flow over TCP or TLS; `None` where the kernel told nothing.
@@ -109,6 +114,8 @@ impl<'a> Ends<'a> {
         let measured = || seen.iter().filter(|seen| !seen.sample.warm_up);
         let rtts = measured().filter_map(|seen| Some(seen.flow.tcp?.rtt_us)).collect();
         facts.evidence.rtt_us = median(rtts).or(Some(last.rtt_us));
+        let variations = measured().filter_map(|seen| Some(seen.flow.tcp?.rtt_var_us)).collect();
+        facts.rtt_var_us = median(variations).or(Some(last.rtt_var_us));
         facts.evidence.min_rtt_us = last.min_rtt_us;
         facts.round_trips = round_trips(time_ns, facts.evidence.rtt_us);
         let sent_packets = packets(bytes, last.mss_bytes);
@@ -127,13 +134,27 @@ impl<'a> Ends<'a> {
             let buffer = theirs.socket.as_ref().and_then(|socket| socket.receive_buffer_bytes);
             facts.receive_buffer_bytes = buffer.map(u64::from);
         }
-        facts.local_queue_ratio = self.local_queue_ratio(last.mss_bytes);
+        (_, facts.local_queue_ratio) = self.own_queue_ratios(last.mss_bytes);
+        if let Some(ahead) = acknowledged_ahead(self.samples, self.sender.role, flow) {
+            facts.is_acknowledged_ahead = ahead.is_far;
+            let bytes = Some(ahead.bytes).filter(|_| ahead.is_far);
+            facts.evidence.acknowledged_ahead_bytes = bytes;
+        }
         facts.trend = trend(measured());
         let asked = self.workload.rate_per_flow_bps();
-        let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
+        let sent = bytes as f64 * 8e9 / time_ns.max(1) as f64;
+        // What came late at the other end was not sent at the rate either.
+        let got = self.received_bps(flow).map_or(sent, |received| received.min(sent));
         facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
         facts.misses_rate = asked.is_some() && !facts.keeps_rate;
         Some(facts)
+    }
+
+    /// The rate at which a flow's bytes came to the receiver.
+    fn received_bps(&self, flow: u32) -> Option<f64> {
+        let theirs = Self::report_of(self.receiver?, flow)?;
+        let time_ns = theirs.to_ns?.saturating_sub(theirs.from_ns?);
+        (time_ns > 0).then_some(theirs.received?.bytes as f64 * 8e9 / time_ns as f64)
     }
 
     /// The same of each measured interval of the flow, as far as an interval tells, with the number of the interval.
@@ -151,7 +172,7 @@ impl<'a> Ends<'a> {
             if seen.sample.warm_up {
                 continue;
             }
-            let mut facts = Facts { trend: None, ..*whole };
+            let mut facts = Facts { trend: None, rtt_var_us: Some(now.rtt_var_us), ..*whole };
             // Frequent losses show in the intervals that have them.
             let rare = whole.evidence.loss_window_ratio.filter(|_| !whole.loses());
             facts.evidence.loss_window_ratio = rare;
@@ -189,7 +210,9 @@ impl<'a> Ends<'a> {
         let time_ns = own.to_ns?.saturating_sub(own.from_ns?);
         let bytes = own.sent.map_or(0, |sent| sent.bytes);
         let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
-        facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
+        // A path that is slower by little lets a sender have nearly the rate.
+        let kept = if facts.has_queue() { NEARLY_KEPT } else { KEPT };
+        facts.keeps_rate = asked.is_some_and(|asked| got >= kept * asked as f64);
         facts.misses_rate = asked.is_some() && !facts.keeps_rate;
         facts.round_trips = round_trips(time_ns, facts.evidence.rtt_us);
         facts.trend = trend(measured());
@@ -222,6 +245,13 @@ impl<'a> Ends<'a> {
                 delay_ns.zip(flow_control_ns).map(|(delay, held)| delay as f64 / held as f64);
             let is_asked = matches!(self.workload.quic.pacing, Pacing::Rate { .. });
             told.asked_pacing_ratio = share(waits.pacing_ns).filter(|_| is_asked);
+            // Which of several streams the peer holds isn't told, but how often it holds one is.
+            if self.workload.flows > 1 {
+                told.nothing_to_send_ratio = share(waits.application_ns);
+                let blocked = last.stream_data_blocked.map(|count| count as f64);
+                told.blocked_per_round_trip =
+                    blocked.zip(facts.round_trips).map(|(count, trips)| count / trips.max(1.0));
+            }
         }
         let theirs = self.receiver.and_then(|report| Self::report_of(report, flow));
         if let Some(theirs) = theirs {
@@ -286,6 +316,12 @@ fn trend<'a>(measured: impl Iterator<Item = &'a Seen<'a>>) -> Option<f64> {
 pub(crate) fn quic_window_millionths(state: &QuicStatus) -> Option<u32> {
     let bytes = state.in_flight_bytes? as f64;
     Some((bytes / state.cwnd_bytes.max(1) as f64 * 1e6) as u32)
+}
+
+/// The same of greater numbers.
+pub(super) fn median_u64(mut values: Vec<u64>) -> Option<u64> {
+    let middle = values.len() / 2;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
 }
 
 pub(crate) fn median(mut values: Vec<u32>) -> Option<u32> {

@@ -1,4 +1,5 @@
 mod loss;
+mod paths;
 mod quic;
 mod requests;
 
@@ -9,6 +10,7 @@ use super::rules::{
 };
 use super::*;
 use crate::histogram::Histogram;
+use crate::one_way::{Transit, Transits};
 use crate::plan::{End, Rate, Transport, Workload};
 use crate::report::{
     Disturbance, EndReport, FlowReport, OwnQueue, SocketFacts, SocketQueues, Standstills,
@@ -361,8 +363,12 @@ fn what_became_of_datagrams_tells_the_place() {
         misses_rate: !keeps_rate,
         ..Facts::default()
     };
-    let shares =
-        |lost, dropped_by_socket, refused| DatagramShares { lost, dropped_by_socket, refused };
+    let shares = |lost, dropped_by_socket, refused| DatagramShares {
+        lost,
+        dropped_by_socket,
+        refused,
+        ..DatagramShares::default()
+    };
     for (keeps, demand, shares, told) in [
         (true, 0.2, shares(0.0, 0.0, 0.0), (Place::Sender, Cause::OwnPacing)),
         (false, 0.9, shares(0.0, 0.0, 0.0), (Place::Sender, Cause::LocalCpu)),
@@ -540,6 +546,16 @@ fn the_most_common_limit_of_several_flows_is_the_directions() {
     assert_eq!(causes, [(None, window), (Some(0), window), (Some(1), rate), (Some(2), window)]);
 }
 
+/// The times that datagrams took, in ms more than the quickest.
+pub(super) fn transit(more_ms: &[u64]) -> Option<Box<Transit>> {
+    let mut transits = Transits::default();
+    for (number, ms) in more_ms.iter().enumerate() {
+        let sent_ns = 1 + number as u64 * 1_000_000;
+        transits.record(sent_ns, sent_ns + 1_000_000 + ms * 1_000_000);
+    }
+    transits.transit().map(Box::new)
+}
+
 #[test]
 fn a_rate_of_datagrams_that_was_kept_is_the_limit() {
     let mut draft = transfer(Transport::Udp, 5);
@@ -548,6 +564,9 @@ fn a_rate_of_datagrams_that_was_kept_is_the_limit() {
         |sent, received| Some(DatagramCounts { sent, received, ..DatagramCounts::default() });
     draft.client.as_mut().unwrap().flows[0].datagrams = counts(Some(1000), None);
     draft.server.as_mut().unwrap().flows[0].datagrams = counts(None, Some(1000));
+    let limits = finished(draft.clone()).summary.limits;
+    assert_eq!((limits[0].cause, limits[0].sure), (Cause::OwnPacing, false), "queues aren't told");
+    draft.server.as_mut().unwrap().flows[0].transit = transit(&[0; 100]);
     let limits = finished(draft.clone()).summary.limits;
     assert_eq!((limits[0].cause, limits[0].sure), (Cause::OwnPacing, true));
     draft.server.as_mut().unwrap().flows[0].datagrams = counts(None, Some(700));

@@ -36,6 +36,7 @@ impl Limit {
             Cause::Loss => "losses on the path".to_owned(),
             Cause::PathRate => "the path's rate".to_owned(),
             Cause::PathDelay => "the path's delay".to_owned(),
+            Cause::PathMtu => "the path's MTU: datagrams of this size don't fit".to_owned(),
             Cause::Path => "the path".to_owned(),
             Cause::Stalls => match self.place {
                 Place::Sender => format!("stalls of the {sender}"),

@@ -168,6 +168,7 @@ proptest! {
             least_ns: transit.0,
             least_at_ns: transit.1,
             above_least_ns: Latency::default(),
+            quarters: None,
         };
         let Some(lines) = hulls.solve() else { return Ok(()) };
         let server = Some(&of_peer);

@@ -163,7 +163,9 @@ impl Draft {
         let Some(client) = &self.client else { return };
         let (server, samples) = (self.server.as_ref(), &self.samples[..]);
         let workload = &self.plan.workload;
-        let found = find_limits(Measured { workload, client, server, samples, summary });
+        let control_rtt_ns = self.environment.control_rtt_ns;
+        let found =
+            find_limits(Measured { workload, client, server, samples, summary, control_rtt_ns });
         summary.limits = found.limits;
         let mut places: BTreeMap<(Role, u32), usize> = BTreeMap::new();
         for (place, sample) in self.samples.iter().enumerate() {

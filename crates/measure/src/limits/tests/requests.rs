@@ -49,3 +49,54 @@ fn requests_of_a_server_that_stood_still_stall_there() {
     assert_eq!(server(short(2 * SECOND_NS)), (Place::Receiver, Cause::Stalls));
     assert_eq!(server(short(SECOND_NS)), (Place::Path, Cause::Stalls));
 }
+
+#[test]
+fn a_path_with_jitter_is_no_processor_without_work() {
+    let demands = |sender, receiver| Facts {
+        evidence: LimitEvidence {
+            demand_sender: Some(sender),
+            demand_receiver: Some(receiver),
+            ..LimitEvidence::default()
+        },
+        ..Facts::default()
+    };
+    let jitter =
+        Transactions { median_ns: 50e6, least_ns: 20e6, p90_ns: Some(90e6), ..Default::default() };
+    assert_eq!(transactions(&demands(0.001, 0.001), jitter), (Place::Path, Cause::PathDelay));
+    assert_eq!(transactions(&demands(0.9, 0.1), jitter), (Place::Sender, Cause::BothCpus));
+    let near = Transactions { median_ns: 500e3, least_ns: 200e3, ..jitter };
+    assert_eq!(transactions(&demands(0.02, 0.02), near), (Place::Path, Cause::PathDelay));
+    assert_eq!(transactions(&demands(0.4, 0.3), near), (Place::Sender, Cause::BothCpus));
+    let again = |per_stall| Transactions {
+        stalled_share: 0.8,
+        sent_again_per_stall: Some(per_stall),
+        ..jitter
+    };
+    assert_eq!(transactions(&demands(0.1, 0.1), again(1.0)), (Place::Path, Cause::Loss));
+    assert_eq!(transactions(&demands(0.1, 0.1), again(0.1)), (Place::Path, Cause::Stalls));
+}
+
+#[test]
+fn requests_that_fill_a_path_are_limited_by_its_rate() {
+    let full = Transactions {
+        median_ns: 100e6,
+        p90_ns: Some(105e6),
+        least_ns: 20e6,
+        path_ns: Some(10e6),
+        bytes: 100_000,
+        ..Default::default()
+    };
+    let rate = (Place::Path, Cause::PathRate);
+    assert_eq!(transactions(&Facts::default(), full), rate);
+    // A single byte fills no path, and jitter makes some of them wait longer than others.
+    let small = Transactions { bytes: 1, ..full };
+    assert_eq!(transactions(&Facts::default(), small).1, Cause::PathDelay);
+    let jitter = Transactions { p90_ns: Some(200e6), least_ns: 12e6, ..full };
+    assert_eq!(transactions(&Facts::default(), jitter).1, Cause::PathDelay);
+    // A schedule that the path can't carry makes them wait longer and longer.
+    let missed = Facts { misses_rate: true, ..Facts::default() };
+    assert_eq!(transactions(&missed, Transactions { lost_share: 0.9, ..jitter }), rate);
+    // One large message takes as long each time, which only the round trip of the path tells.
+    let large = Transactions { least_ns: 95e6, p90_ns: None, ..full };
+    assert_eq!(transactions(&Facts::default(), large), rate);
+}

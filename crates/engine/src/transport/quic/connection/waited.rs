@@ -13,7 +13,9 @@ enum Wait {
     Turn,
     Pacing,
     Congestion,
-    FlowControl,
+    /// The peer's limit of all streams, or of one.
+    ConnectionLimit,
+    StreamLimit,
     Application,
 }
 
@@ -22,13 +24,20 @@ enum Wait {
 #[derive(Debug, Default)]
 pub(super) struct Waited {
     waits: QuicWaits,
-    flow_control_ns: u64,
+    held_ns: HeldTimes,
     now: Option<(Wait, Instant)>,
     of_connection: Limited,
     of_stream: Limited,
     /// Whether several streams could send at a time. Frames are counted for all streams together: which of them the
-    /// peer holds isn't known then.
+    /// peer holds by a limit of their own isn't known then.
     had_several: bool,
+}
+
+/// How long the peer's limit of all streams held the connection, and how long only that of its stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct HeldTimes {
+    by_connection: u64,
+    by_stream: u64,
 }
 
 /// A limit of the peer's.
@@ -67,47 +76,51 @@ impl Waited {
 
     /// A try to send has ended, and this holds the connection now, which has so many streams that can send.
     pub(super) fn record(&mut self, now: Instant, held: Held, streams: usize) {
-        (self.waits, self.flow_control_ns) = self.until(now);
+        (self.waits, self.held_ns) = self.until(now);
         self.had_several |= streams > 1;
         if streams == 0 {
             self.release();
         }
-        let is_held = self.of_connection.holds || self.of_stream.holds;
         let wait = match held {
             Held::Waiting => Wait::Turn,
             Held::Pacing => Wait::Pacing,
             Held::Congestion => Wait::Congestion,
-            Held::Empty if is_held => Wait::FlowControl,
+            Held::Empty if self.of_connection.holds => Wait::ConnectionLimit,
+            Held::Empty if self.of_stream.holds => Wait::StreamLimit,
             Held::Empty => Wait::Application,
         };
         self.now = Some((wait, now));
     }
 
-    /// The times until now; without flow control where it isn't known.
+    /// The times until now. Where several streams could send, flow control is that of the connection's limit, and absent
+    /// if that limit was never told.
     pub(super) fn at(&self, now: Instant) -> QuicWaits {
-        let (mut waits, flow_control_ns) = self.until(now);
+        let (mut waits, held_ns) = self.until(now);
+        let HeldTimes { by_connection, by_stream } = held_ns;
         if self.had_several {
-            waits.application_ns = waits.application_ns.saturating_add(flow_control_ns);
+            waits.application_ns = waits.application_ns.saturating_add(by_stream);
+            waits.flow_control_ns = (self.of_connection.told > 0).then_some(by_connection);
         } else {
-            waits.flow_control_ns = Some(flow_control_ns);
+            waits.flow_control_ns = Some(by_connection.saturating_add(by_stream));
         }
         waits
     }
 
-    /// The times until now, and that of flow control.
-    fn until(&self, now: Instant) -> (QuicWaits, u64) {
-        let (mut waits, mut flow_control_ns) = (self.waits, self.flow_control_ns);
-        let Some((wait, since)) = self.now else { return (waits, flow_control_ns) };
+    /// The times until now, and those that the peer's limits held the connection.
+    fn until(&self, now: Instant) -> (QuicWaits, HeldTimes) {
+        let (mut waits, mut held_ns) = (self.waits, self.held_ns);
+        let Some((wait, since)) = self.now else { return (waits, held_ns) };
         let waited_ns = nanoseconds(now.saturating_duration_since(since));
         let counter = match wait {
             Wait::Turn => &mut waits.turn_ns,
             Wait::Pacing => &mut waits.pacing_ns,
             Wait::Congestion => &mut waits.congestion_ns,
-            Wait::FlowControl => &mut flow_control_ns,
+            Wait::ConnectionLimit => &mut held_ns.by_connection,
+            Wait::StreamLimit => &mut held_ns.by_stream,
             Wait::Application => &mut waits.application_ns,
         };
         *counter = counter.saturating_add(waited_ns);
-        (waits, flow_control_ns)
+        (waits, held_ns)
     }
 }
 
@@ -182,7 +195,18 @@ mod tests {
     }
 
     #[test]
-    fn with_several_streams_flow_control_is_unknown() {
+    fn the_connections_limit_is_known_with_several_streams() {
+        let mut waited = Waited::default();
+        let now = Instant::now();
+        let sent = FrameStats { data_blocked: 1, ..FrameStats::default() };
+        waited.note_limits(&sent, &FrameStats::default());
+        waited.record(now, Held::Empty, 4);
+        let waits = waited.at(now + Duration::from_nanos(5));
+        assert_eq!((waits.flow_control_ns, waits.application_ns), (Some(5), 0));
+    }
+
+    #[test]
+    fn with_several_streams_their_own_limits_are_unknown() {
         let mut waited = Waited::default();
         let now = Instant::now();
         note(&mut waited, 1, 0);
