@@ -114,12 +114,14 @@ def filled(low, high, mean):
         bytes_of_path = mbps * 1e6 / 8 * 2 * delay_ms / 1000
         queue_kb = bytes_of_path * times * 1.5 / 1000 + 60
         if mean == "size":
-            words = f"rr {random.choice(('', '--tls'))} --{random.choice(('request', 'response'))} {bytes_of_path * times:.0f}"
+            message = random.choice(("request", "response"))
+            words = f"rr {random.choice(('', '--tls'))} --{message} {bytes_of_path * times:.0f}"
         elif mean == "outstanding":
             count = max(2, math.ceil(bytes_of_path * times / 1300))
             words = f"rr {random.choice(('', '--tls', '--udp'))} --outstanding {min(count, 200)} --request 1200"
         else:
-            words = f"rr {random.choice(('', '--tls', '--udp'))} --rate {mbps * 1e6 / 8 / 1240 * draw(1.3, 3):.0f} --request 1200"
+            per_s = mbps * 1e6 / 8 / 1240 * draw(1.3, 3)
+            words = f"rr {random.choice(('', '--tls', '--udp'))} --rate {per_s:.0f} --request 1200"
         text = both(delay_ms=delay_ms, mbps=mbps, queue_kb=queue_kb)
         return {"words": lambda: words, "path": lambda: text}
 

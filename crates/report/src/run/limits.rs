@@ -27,6 +27,7 @@ pub(super) fn cause(cause: Cause) -> &'static str {
         Cause::Loss => "losses",
         Cause::PathRate => "the rate of the slowest link",
         Cause::PathDelay => "the time that the path takes",
+        Cause::PathMtu => "the longest packet of the path",
         Cause::Path => "the path",
         Cause::Stalls => "times without answers",
         Cause::RemoteCpu => "the receiver's processor",
