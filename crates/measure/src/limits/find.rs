@@ -49,7 +49,7 @@ pub fn find_limits(run: Measured<'_>) -> Limits {
     let mut limits = Limits::default();
     match run.workload.kind {
         Kind::Connect { .. } => {}
-        Kind::Rr { .. } => limits.limits.extend(run.transactions()),
+        Kind::Rr { .. } => limits.limits.extend(transactions::transactions(&run)),
         Kind::Stream { direction, .. } => {
             let both = [Direction::Up, Direction::Down];
             let asked = both.iter().filter(|way| [**way, Direction::Both].contains(&direction));

@@ -142,7 +142,7 @@ impl<'a> Ends<'a> {
         }
         facts.trend = trend(measured());
         let asked = self.workload.rate_per_flow_bps();
-        let sent = bytes as f64 * 8e9 / time_ns.max(1) as f64;
+        let sent = sent_bps(own, time_ns);
         // What came late at the other end was not sent at the rate either.
         let got = self.received_bps(flow).map_or(sent, |received| received.min(sent));
         facts.keeps_rate = asked.is_some_and(|asked| got >= KEPT * asked as f64);
@@ -202,14 +202,13 @@ impl<'a> Ends<'a> {
         facts.evidence.rtt_us =
             median(states().map(|state| state.rtt_us).collect()).or(Some(last.rtt_us));
         facts.evidence.min_rtt_us = Some(last.min_rtt_us);
-        let lost = last.lost_packets as f64 / last.sent_packets.max(1) as f64;
-        facts.evidence.lost_ratio = Some(lost);
+        facts.evidence.lost_ratio =
+            Some(last.lost_packets as f64 / last.sent_packets.max(1) as f64);
         let shares: Vec<u32> = states().filter_map(quic_window_millionths).collect();
         let in_flight = median(shares).or_else(|| quic_window_millionths(&last));
         let asked = self.workload.rate_per_flow_bps();
         let time_ns = own.to_ns?.saturating_sub(own.from_ns?);
-        let bytes = own.sent.map_or(0, |sent| sent.bytes);
-        let got = bytes as f64 * 8e9 / time_ns.max(1) as f64;
+        let got = sent_bps(own, time_ns);
         // A path that is slower by little lets a sender have nearly the rate.
         let kept = if facts.has_queue() { NEARLY_KEPT } else { KEPT };
         facts.keeps_rate = asked.is_some_and(|asked| got >= kept * asked as f64);
@@ -245,13 +244,9 @@ impl<'a> Ends<'a> {
                 delay_ns.zip(flow_control_ns).map(|(delay, held)| delay as f64 / held as f64);
             let is_asked = matches!(self.workload.quic.pacing, Pacing::Rate { .. });
             told.asked_pacing_ratio = share(waits.pacing_ns).filter(|_| is_asked);
-            // Which of several streams the peer holds isn't told, but how often it holds one is.
-            if self.workload.flows > 1 {
-                told.nothing_to_send_ratio = share(waits.application_ns);
-                let blocked = last.stream_data_blocked.map(|count| count as f64);
-                told.blocked_per_round_trip =
-                    blocked.zip(facts.round_trips).map(|(count, trips)| count / trips.max(1.0));
-            }
+            let has_several = self.workload.flows > 1;
+            told.nothing_to_send_ratio = share(waits.application_ns).filter(|_| has_several);
+            told.blocked_per_round_trip = blocked_per_round_trip(&last, &facts);
         }
         let theirs = self.receiver.and_then(|report| Self::report_of(report, flow));
         if let Some(theirs) = theirs {
@@ -290,6 +285,11 @@ fn packets(bytes: u64, packet_bytes: u32) -> f64 {
     bytes as f64 / f64::from(packet_bytes.max(1))
 }
 
+/// The rate at which a flow sent in this time.
+fn sent_bps(flow: &FlowReport, time_ns: u64) -> f64 {
+    flow.sent.map_or(0, |sent| sent.bytes) as f64 * 8e9 / time_ns.max(1) as f64
+}
+
 fn lost_ratio(again: u32, bytes: u64, mss_bytes: u32) -> Option<f64> {
     let segments = packets(bytes, mss_bytes);
     (segments >= 1.0).then(|| f64::from(again) / segments)
@@ -298,6 +298,11 @@ fn lost_ratio(again: u32, bytes: u64, mss_bytes: u32) -> Option<f64> {
 fn round_trips(time_ns: u64, rtt_us: Option<u32>) -> Option<f64> {
     let rtt_us = rtt_us.filter(|us| *us > 0)?;
     Some(time_ns as f64 / (f64::from(rtt_us) * 1000.0))
+}
+
+/// How often in a round trip the peer held a stream by its own limit: which of several it holds isn't told.
+fn blocked_per_round_trip(status: &QuicStatus, facts: &Facts) -> Option<f64> {
+    Some(status.stream_data_blocked? as f64 / facts.round_trips?.max(1.0))
 }
 
 /// What was sent in the last quarter of the measured intervals against the second.
