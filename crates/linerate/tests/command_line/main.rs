@@ -13,6 +13,7 @@ mod matrix_resume;
 mod opensearch_server;
 mod otlp;
 mod output_file;
+mod own_figures;
 mod report;
 mod results;
 mod seeds;
