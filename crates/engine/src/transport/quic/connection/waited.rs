@@ -198,7 +198,8 @@ mod tests {
     fn the_connections_limit_is_known_with_several_streams() {
         let mut waited = Waited::default();
         let now = Instant::now();
-        let sent = FrameStats { data_blocked: 1, ..FrameStats::default() };
+        let mut sent = FrameStats::default();
+        sent.data_blocked = 1;
         waited.note_limits(&sent, &FrameStats::default());
         waited.record(now, Held::Empty, 4);
         let waits = waited.at(now + Duration::from_nanos(5));
