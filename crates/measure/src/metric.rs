@@ -167,11 +167,12 @@ macro_rules! metrics {
 }
 
 metrics! {
-    GOODPUT = "goodput_bps", BitsPerSecond, "goodput", "payload that arrived, over the receivers' time", RATES;
+    GOODPUT = "goodput_bps", BitsPerSecond, "goodput", "payload that arrived while all flows ran, over that time", RATES;
     GOODPUT_UP = "goodput_up_bps", BitsPerSecond, "up", "payload that arrived at the server, over its time, where both directions ran", ANEW;
     GOODPUT_DOWN = "goodput_down_bps", BitsPerSecond, "down", "payload that arrived at the client, over its time, where both directions ran", ANEW;
     SENT_RATE = "sent_bps", BitsPerSecond, "sent", "payload that senders handed to their stacks, over the senders' time", RATES;
     RECEIVED_BYTES = "received_bytes", Bytes, "received", "payload that arrived", SUMS;
+    DRAINED_BYTES = "drained_bytes", Bytes, "arrived later", "part of `received_bytes` that arrived after the measured time: the senders' time was up, or a flow had ended", SUMS;
     SENT_BYTES = "sent_bytes", Bytes, "sent", "payload sent", SUMS;
     ELAPSED = "elapsed_s", Seconds, "measured time", "measured time: the receivers' for a stream, else the client's", [Combine::Max, Combine::Add, Combine::Max];
     BYTES_PER_SEND = "bytes_per_send", BytesPerCall, "per call", "payload that a sending call moved, mean", ANEW;

@@ -35,6 +35,10 @@ pub struct EndReport {
     pub unlisted: Option<Unlisted>,
     /// Measured time of this end, all flows together.
     pub elapsed_ns: u64,
+    /// The time that all flows to this end shared, and what arrived in it; absent where there was none, or where the
+    /// dialect or the peer doesn't tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_time: Option<SharedTime>,
     /// CPU of the threads that carried the flows; absent where the dialect or the peer doesn't tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSeconds>,
@@ -131,6 +135,7 @@ impl EndReport {
             flows: Vec::new(),
             unlisted: None,
             elapsed_ns: 0,
+            shared_time: None,
             cpu: None,
             waiting: None,
             disturbance: None,
@@ -147,6 +152,20 @@ impl EndReport {
             extension: None,
         }
     }
+}
+
+/// A time in which all flows of a stream ran that come to an end, and what arrived in it.
+///
+/// Flows end one after the other: what sockets and the path's queues hold when the senders' time is up arrives at the
+/// pace of the flows that are left. So a total over the time of the last flow says little of the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SharedTime {
+    /// When the first byte of any flow arrived that counts, since this end's load began.
+    pub from_ns: u64,
+    /// When the time of the load was over, counted from there, or the first flow had ended, whichever came first.
+    pub to_ns: u64,
+    /// Payload of all flows that arrived in between.
+    pub bytes: u64,
 }
 
 /// How connections agreed on their keys (RFC 8446, section 2).

@@ -469,3 +469,68 @@ pub struct MachineCpu {
     /// Idle or waiting for I/O.
     pub idle_s: f64,
 }
+
+/// Counters that are read this much later than an interval's end, or less, differ by how coarse they are.
+const READ_LATE_S: f64 = 0.02;
+
+impl CpuSample {
+    /// Makes it fit an interval: counters are read a little later than the interval ends, and count in hundredths of a
+    /// second. No machine is busy for longer than there is time.
+    pub fn fit(&mut self, time_ns: u64) {
+        let time_s = time_ns as f64 / 1e9;
+        let read_s = self.machine.iter().map(MachineCpu::all_s).fold(0.0, f64::max);
+        let used_s = self.load.user_s + self.load.system_s;
+        let late = if read_s > time_s + READ_LATE_S { time_s / read_s } else { 1.0 };
+        let most_s = time_s * self.machine.len() as f64;
+        let share = if most_s > 0.0 && used_s * late > most_s { most_s / used_s } else { late };
+        self.load.user_s *= share;
+        self.load.system_s *= share;
+        self.wait_s = self.wait_s.map(|wait_s| wait_s * late);
+        fit_machine(&mut self.machine, time_ns);
+    }
+}
+
+impl MachineCpu {
+    /// All of its states together: the time that was read.
+    pub fn all_s(&self) -> f64 {
+        let Self { cpu: _, user_s, system_s, irq_s, softirq_s, steal_s, idle_s } = *self;
+        user_s + system_s + irq_s + softirq_s + steal_s + idle_s
+    }
+}
+
+/// Makes what processors did fit a time: the states of one that was read for longer keep their shares.
+pub fn fit_machine(cpus: &mut [MachineCpu], time_ns: u64) {
+    let time_s = time_ns as f64 / 1e9;
+    for cpu in cpus.iter_mut().filter(|cpu| time_s > 0.0 && cpu.all_s() > time_s) {
+        let share = time_s / cpu.all_s();
+        let MachineCpu { cpu: _, user_s, system_s, irq_s, softirq_s, steal_s, idle_s } = cpu;
+        for state_s in [user_s, system_s, irq_s, softirq_s, steal_s, idle_s] {
+            *state_s *= share;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_machine_is_busy_for_longer_than_there_is_time() {
+        let busy = |cpu| MachineCpu { cpu, user_s: 0.3, idle_s: 0.1, ..MachineCpu::default() };
+        let mut sample = CpuSample {
+            load: CpuSeconds { user_s: 0.4, system_s: 0.2 },
+            wait_s: Some(0.2),
+            machine: vec![busy(0), busy(1)],
+            interrupts: None,
+        };
+        // 400 ms were read of an interval of 100 ms.
+        sample.fit(100_000_000);
+        assert!((sample.machine[0].user_s - 0.075).abs() < 1e-12);
+        assert!((sample.machine[1].all_s() - 0.1).abs() < 1e-12);
+        assert!((sample.load.user_s + sample.load.system_s - 0.15).abs() < 1e-12);
+        assert!((sample.wait_s.unwrap() - 0.05).abs() < 1e-12);
+        let before = sample.clone();
+        sample.fit(100_000_000);
+        assert!((sample.load.user_s - before.load.user_s).abs() < 1e-12);
+    }
+}

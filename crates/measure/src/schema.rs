@@ -80,7 +80,7 @@ mod tests {
             assert_eq!(figure["description"], metric.description());
         }
         let goodput = figures["goodput_bps"]["description"].as_str().unwrap();
-        assert!(goodput.starts_with("Payload that arrived, over"), "{goodput}");
+        assert!(goodput.starts_with("Payload that arrived while all flows ran"), "{goodput}");
         assert!(goodput.contains("Unit: bit/s."), "{goodput}");
     }
 }

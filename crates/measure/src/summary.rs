@@ -15,6 +15,7 @@ mod machine;
 mod summarize;
 mod tally;
 mod times;
+mod uneven;
 mod unmet;
 
 pub use judge::{judge, judge_dialect};
@@ -22,6 +23,7 @@ pub use machine::machine_notes;
 pub(crate) use machine::{others_share, steal_share};
 pub use summarize::summarize;
 pub use times::judge_server_times;
+pub(crate) use uneven::uneven_ends;
 pub use unmet::{Quantity, Unmet, unmet};
 pub(crate) use unmet::{differs_in_time, send_time_s};
 
@@ -45,6 +47,9 @@ pub struct Summary {
     /// [`RECEIVED_BYTES`](crate::metric::RECEIVED_BYTES).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
+    /// [`DRAINED_BYTES`](crate::metric::DRAINED_BYTES).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drained_bytes: Option<u64>,
     /// [`SENT_BYTES`](crate::metric::SENT_BYTES).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_bytes: Option<u64>,

@@ -86,6 +86,8 @@ pub enum ReasonCode {
     Stretched,
     /// Less time was measured than was asked for.
     Shortened,
+    /// Flows ended far apart, and no time is known that all of them shared.
+    UnevenEnds,
     /// The sender didn't keep to the rate, and the path was not the reason.
     RateMissed,
     /// Requests or connections that were due were never begun.

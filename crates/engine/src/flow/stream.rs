@@ -263,7 +263,7 @@ fn await_peer<S: ByteStream>(stream: &mut S, local: &mut Local) -> io::Result<St
 }
 
 /// Whether a bulk transfer is over though its bytes are not: when the load's time is up, either end may cut off
-/// what a slow path still holds.
+/// what a slow path still holds. The word of that may get lost in the full queue: the peer's connection times out then.
 pub(super) fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
     let broken = matches!(
         kind,
@@ -274,7 +274,7 @@ pub(super) fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
             | io::ErrorKind::UnexpectedEof
     );
     match phase {
-        Phase::Stop => broken,
+        Phase::Stop => broken || kind == io::ErrorKind::TimedOut,
         Phase::Drained => broken || kind == io::ErrorKind::WouldBlock,
         _ => false,
     }

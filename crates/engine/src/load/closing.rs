@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_measure::sample::{Role, Sample};
 use linerate_measure::step::Step;
-use linerate_measure::{Arrivals, End, Kind, Workload};
+use linerate_measure::{Arrivals, End, Kind, Transport, Workload};
 use linerate_wire::native::message::FlowCount;
 
 use super::{LOOK_NS, LOOK_NS_PER_FLOW, Load};
@@ -30,6 +30,8 @@ const DRAIN_NS: RangeInclusive<u64> = 3 * SECOND_NS..=20 * SECOND_NS;
 /// Responses are awaited for so long after the load was stopped: requests sent faster than they can
 /// be answered would make a short test a long one.
 const LONGEST_AWAIT_NS: u64 = 30 * SECOND_NS;
+/// A connection over QUIC whose peer's close got lost has timed out by then.
+const LOST_CLOSE_NS: u64 = 6 * SECOND_NS;
 /// Datagrams that have not come so long after the last one are lost.
 const SILENCE_NS: u64 = 500 * MILLISECOND_NS;
 
@@ -53,7 +55,19 @@ impl Load {
     /// Those that began end; the others go on until their peers have ended.
     pub(crate) fn stop(&mut self) {
         let stopped_ns = *self.stopped_ns.get_or_insert_with(monotonic_ns);
+        if self.meter.totals.done_at_stop.is_none()
+            && self.asks()
+            && self.workload.schedule().is_some()
+        {
+            self.meter.totals.done_at_stop = Some(self.measured_transactions());
+        }
         self.advance_to(Phase::Stop, stopped_ns);
+    }
+
+    /// Transactions of the measured part so far, all flows together.
+    pub(super) fn measured_transactions(&self) -> u64 {
+        let done = self.flows.iter().flatten().map(|flow| flow.tally.measured_transactions());
+        done.fold(0, u64::saturating_add)
     }
 
     /// Whether a thread of the load has failed. Then it is over: what it measures would be the rest.
@@ -121,6 +135,10 @@ impl Load {
         }
         match self.role {
             Role::Client => drain_ns(&self.flows) / 2,
+            // The client's last packet may get lost in a full queue: its connection times out then, before it is given up.
+            Role::Server if self.peer_is_done && self.workload.transport == Transport::Quic => {
+                self.stall_ns.max(LOST_CLOSE_NS)
+            }
             Role::Server if self.peer_is_done => self.stall_ns,
             Role::Server => *DRAIN_NS.end() + self.stall_ns,
         }

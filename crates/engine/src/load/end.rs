@@ -7,10 +7,11 @@ use linerate_measure::report::{
     EndReport, FlowReport, Handshakes, SocketFacts, Span, Unlisted, Verification, Waiting,
 };
 use linerate_measure::sample::{CpuSeconds, DatagramCounts, MachineCpu, QuicStatus, Traffic};
-use linerate_measure::{Direction, Workload};
+use linerate_measure::{Arrivals, Direction, End, Workload};
 
 use super::Load;
 use super::meter::Meter;
+use super::shared_time::first_arrival_ns;
 use crate::clock::MILLISECOND_NS;
 use crate::flow::{Base, Departures, Ending, FlowError, FlowShared};
 use crate::latencies::{Latencies, render_histogram};
@@ -20,6 +21,9 @@ use crate::transport::Lent;
 
 /// Times closer together than this say nothing about a rate.
 const SHORTEST_RATE_NS: u64 = MILLISECOND_NS;
+/// A schedule is kept if no more than this share of what was asked is answered after its end, besides what is always
+/// under way.
+const BEHIND: f64 = 0.01;
 
 pub(super) fn report(
     load: &Load,
@@ -32,7 +36,8 @@ pub(super) fn report(
     let mut errors = BTreeMap::new();
     let mut flows = Vec::new();
     let mut unlisted = Unlisted::default();
-    let spans = spans(load, meter, now_ns);
+    let times = Times { now_ns, datagrams_end_ns: datagrams_end_ns(load) };
+    let spans = spans(load, meter, times);
     let (mut count, mut cut_off) = (0, 0);
     let mut lent = None;
     let thread_failed = ends.iter().any(Option::is_none);
@@ -44,7 +49,7 @@ pub(super) fn report(
             handshakes = Some(more.plus(handshakes.unwrap_or_default()));
         }
         count_errors(&load.workload, flow.number, &ending, &mut errors);
-        let report = flow_report(load, meter, flow, &ending, now_ns);
+        let report = flow_report(load, meter, flow, &ending, times);
         count += 1;
         cut_off += usize::from(ending.is_cut_off);
         if flow.is_listed() {
@@ -54,16 +59,7 @@ pub(super) fn report(
             unlisted.of_mut(direction).add(&load.workload, &report, spans.of(direction));
         }
     }
-    let absent = load.flows.len() - count;
-    if absent > 0 {
-        notes.push(format!("{absent} of {} flows never arrived", load.flows.len()));
-    }
-    if cut_off > 0 {
-        notes.push(format!(
-            "{cut_off} of {} flows broke after the load's time was up: later data is not counted",
-            load.flows.len()
-        ));
-    }
+    notes.extend(render_missing(load.flows.len(), count, cut_off));
     notes.extend(render_without_turn(load));
     notes.extend(lent.map(render_lent));
     let mut host = meter.host.clone();
@@ -75,7 +71,9 @@ pub(super) fn report(
         host,
         flows,
         unlisted: (unlisted.flows() > 0).then_some(unlisted),
-        elapsed_ns: spans.all.length_ns().unwrap_or(0),
+        elapsed_ns: schedule_time_ns(load, meter, &spans, &latencies)
+            .or(spans.all.length_ns())
+            .unwrap_or(0),
         cpu: Some(cpu),
         waiting: Some(waiting),
         machine_cpu,
@@ -90,6 +88,20 @@ pub(super) fn report(
         notes,
         ..EndReport::nothing(load.role)
     }
+}
+
+/// Flows that never came, and flows that broke late.
+fn render_missing(flows: usize, came: usize, cut_off: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    if came < flows {
+        notes.push(format!("{} of {flows} flows never arrived", flows - came));
+    }
+    if cut_off > 0 {
+        notes.push(format!(
+            "{cut_off} of {flows} flows broke after the load's time was up: later data is not counted"
+        ));
+    }
+    notes
 }
 
 /// Where flows take turns: how many never had one, so that no figure is taken for one of all flows.
@@ -127,13 +139,64 @@ impl Spans {
     }
 }
 
+/// The times that the flows' own ones depend on.
+#[derive(Clone, Copy)]
+struct Times {
+    now_ns: u64,
+    /// When flows of datagrams to this end were over; 0: not known.
+    datagrams_end_ns: u64,
+}
+
+/// When flows of datagrams to this end were over, where the load ends by time: nothing on the wire marks it. What was sent
+/// in the load's time arrives in as much time, counted from the first arrival.
+fn datagrams_end_ns(load: &Load) -> u64 {
+    let stopped_ns = load.time_was_up_ns();
+    let (End::Time { duration_ns }, true) = (load.workload.end, load.is_datagrams()) else {
+        return stopped_ns;
+    };
+    let is_whole = load.planned_end_ns().is_some_and(|ends_ns| stopped_ns >= ends_ns);
+    let from_ns = first_arrival_ns(load).filter(|_| is_whole);
+    from_ns.map_or(stopped_ns, |from_ns| stopped_ns.max(from_ns.saturating_add(duration_ns)))
+}
+
+/// The time of the schedule by which this end asks: from the beginning of the measured part to the load's end, or for as
+/// long as what it asked was due. `None`: there is no schedule, or this end fell behind it, and what was left came later.
+///
+/// The last request is due before the schedule's end, and is answered a while later: neither is the time of the others.
+fn schedule_time_ns(
+    load: &Load,
+    meter: &Meter,
+    spans: &Spans,
+    latencies: &Latencies,
+) -> Option<u64> {
+    let schedule = load.workload.schedule().filter(|_| load.asks() && !meter.measured_nothing())?;
+    let done = load.measured_transactions();
+    let least_latency_ns = latencies.total.latency().map_or(0, |latency| latency.min);
+    if let End::Time { .. } = load.workload.end {
+        let time_ns = load.phase.reached().ends_ns.checked_sub(meter.measuring_ns)?;
+        let late = done.saturating_sub(meter.totals.done_at_stop?);
+        let under_way = schedule.per_s * least_latency_ns as f64 / 1e9;
+        let is_kept = late as f64 <= 1.0 + done as f64 * BEHIND + under_way;
+        return is_kept.then_some(time_ns);
+    }
+    let last_ns = spans.all.to_ns?.saturating_add(meter.opened_ns()?);
+    let took_ns = last_ns.checked_sub(meter.measuring_ns)?;
+    if schedule.arrivals != Arrivals::Even {
+        return Some(took_ns);
+    }
+    // Saturates.
+    let due_ns = (done as f64 / schedule.per_s * 1e9) as u64;
+    let most_ns = due_ns.saturating_add(least_latency_ns) as f64 + due_ns as f64 * BEHIND;
+    Some(if took_ns as f64 <= most_ns { due_ns } else { took_ns })
+}
+
 /// Needed before a flow can be added to others: shares are of what all flows had.
-fn spans(load: &Load, meter: &Meter, now_ns: u64) -> Spans {
+fn spans(load: &Load, meter: &Meter, times: Times) -> Spans {
     let mut spans = Spans::default();
     for flow in load.flows.iter().flatten() {
         let at_ns = flow.base().map(|base| base.at_ns).filter(|_| load.workload.omit_ns > 0);
         let base_ns = at_ns.unwrap_or(meter.measuring_ns);
-        let (from_ns, to_ns) = measured_time(load, meter, flow, base_ns, now_ns);
+        let (from_ns, to_ns) = measured_time(load, meter, flow, base_ns, times);
         let span = Span { from_ns, to_ns };
         spans.all.cover(span);
         match load.workload.flow_direction(flow.number) {
@@ -207,7 +270,7 @@ fn flow_report(
     meter: &Meter,
     flow: &FlowShared,
     ending: &Ending,
-    now_ns: u64,
+    times: Times,
 ) -> FlowReport {
     if meter.measured_nothing() {
         return unmeasured(load, flow, ending);
@@ -215,7 +278,7 @@ fn flow_report(
     let index = flow.number as usize;
     let base = base_of(load, meter, index, flow);
     let counts = flow.tally.counts().since(&base.counts);
-    let (from_ns, to_ns) = measured_time(load, meter, flow, base.at_ns, now_ns);
+    let (from_ns, to_ns) = measured_time(load, meter, flow, base.at_ns, times);
     let retransmits_before = flow.base().map_or(0, |base| base.retransmitted_segments);
     let tcp = ending.tcp.map(|mut tcp| {
         tcp.retransmitted_segments = tcp.retransmitted_segments.saturating_sub(retransmits_before);
@@ -243,13 +306,14 @@ fn flow_report(
     if load.asks() {
         report.transactions = Some(flow.tally.measured_transactions());
         report.transactions_lost = ending.transactions_lost;
-        let ends_ns = load.phase.reached().ends_ns.min(now_ns);
+        let ends_ns = load.phase.reached().ends_ns.min(times.now_ns);
         let unsent = |left: &Departures| left.clone().never_sent(meter.measuring_ns, ends_ns);
         report.transactions_unsent =
             ending.transactions_unsent.or(ending.departures.as_deref().map(unsent));
     }
     let drops = ending.drops.map(|drops| dropped_datagrams(drops, &counts, ending.datagrams.gro));
-    add_datagrams(&mut report, load.unit_bytes(), drops, ending);
+    let peer_sent = load.peer_sent.get(index).copied().flatten();
+    add_datagrams(&mut report, (load.unit_bytes(), peer_sent), drops, ending);
     report
 }
 
@@ -293,7 +357,7 @@ fn quic_since_base(flow: &FlowShared, ending: &Ending) -> Option<QuicStatus> {
 
 /// Where the flow's measured part begins: with the load, or after the warm-up where the flow itself
 /// first saw its end. A flow that never did has the conductor's reading of that moment.
-fn base_of(load: &Load, meter: &Meter, index: usize, flow: &FlowShared) -> Base {
+pub(super) fn base_of(load: &Load, meter: &Meter, index: usize, flow: &FlowShared) -> Base {
     let counts = meter.base.get(index).copied().unwrap_or_default();
     let of_load = Base { counts, at_ns: meter.measuring_ns, ..Base::default() };
     flow.base().cloned().filter(|_| load.workload.omit_ns > 0).unwrap_or(of_load)
@@ -309,7 +373,7 @@ fn measured_time(
     meter: &Meter,
     flow: &FlowShared,
     base_ns: u64,
-    now_ns: u64,
+    times: Times,
 ) -> (Option<u64>, Option<u64>) {
     let Some(opened_ns) = meter.opened_ns().filter(|_| !meter.measured_nothing()) else {
         return (None, None);
@@ -320,8 +384,8 @@ fn measured_time(
     }
     let receives = flow.tally.received_bytes.value() > 0;
     let to_ns = match flow.tally.last_ns.value() {
-        0 => now_ns,
-        last_ns if receives && load.is_datagrams() => last_ns.max(load.time_was_up_ns()),
+        0 => times.now_ns,
+        last_ns if receives && load.is_datagrams() => last_ns.max(times.datagrams_end_ns),
         last_ns => last_ns,
     };
     if to_ns < base_ns {
@@ -353,7 +417,14 @@ fn dropped_datagrams(drops: u64, counts: &Counts, offload: Option<bool>) -> u64 
 
 /// Datagrams are counted by the warm-up mark that each of them carries, not by the clock, so that
 /// the two ends' counts are of the same datagrams.
-fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, ending: &Ending) {
+///
+/// The last datagrams of a flow may be lost: only the peer's own count, warm-up included, tells of them.
+fn add_datagrams(
+    report: &mut FlowReport,
+    (unit_bytes, peer_sent): (u64, Option<u64>),
+    drops: Option<u64>,
+    ending: &Ending,
+) {
     let datagrams = &ending.datagrams;
     let frames = datagrams.media.as_ref().map(|media| media.frames);
     let loss_bursts = datagrams.media.as_ref().and_then(|media| media.loss_bursts);
@@ -368,11 +439,18 @@ fn add_datagrams(report: &mut FlowReport, unit_bytes: u64, drops: Option<u64>, e
         });
     }
     if let Some(arrivals) = &datagrams.arrivals {
+        let seen = arrivals.counts(None, drops);
+        let unseen = peer_sent.map_or(0, |sent| sent.saturating_sub(arrivals.next_expected()));
+        let expected = seen.received.zip(seen.lost).map(|(come, lost)| come.saturating_add(lost));
+        // Where none of the measured ones came, the warm-up's are not told apart.
+        let expected = expected.filter(|expected| unseen > 0 && *expected > 0);
+        let expected = expected.map(|expected| expected.saturating_add(unseen));
         let counts = DatagramCounts {
+            sent: None,
             frames,
             loss_bursts: loss_bursts.map(|(count, _)| count),
             longest_loss_burst: loss_bursts.map(|(_, longest)| longest),
-            ..arrivals.counts(None, drops)
+            ..arrivals.counts(expected, drops)
         };
         let calls = report.received.map_or(Some(0), |received| received.calls);
         let bytes = counts.received.unwrap_or(0) * unit_bytes;

@@ -11,6 +11,7 @@ use linerate_measure::sample::{
     CpuSample, CpuSeconds, DatagramCounts, FlowSample, MachineCpu, Role, Sample, Traffic,
 };
 
+use super::shared_time::TotalsMeter;
 use super::watch::Watch;
 use super::{Interval, Intervals};
 use crate::flow::FlowShared;
@@ -31,17 +32,28 @@ pub(super) struct Meter {
     last: Reading,
     /// The lost datagrams that samples have told of.
     lost: LossIntervals,
-    last_machine: MachineTimes,
+    machine: MachineReadings,
     /// What the threads had run, and the seconds that they had waited for a processor, all together.
     last_cpu: (CpuSeconds, f64),
     /// The end of the warm-up, or the opening where there is none.
     pub(super) measuring_ns: u64,
     /// What each flow had done by the end of a warm-up; empty where there is none.
     pub(super) base: Vec<Counts>,
-    base_machine: MachineTimes,
     /// Whether what moves now is in the warm-up.
     warming: bool,
     pub(super) watch: Watch,
+    pub(super) totals: TotalsMeter,
+}
+
+/// What the machine had done at some moments.
+#[derive(Default)]
+struct MachineReadings {
+    /// When the last sample was taken.
+    last: MachineTimes,
+    /// When the measured part began.
+    base: MachineTimes,
+    /// When the load's last flow had moved its last byte.
+    end: Option<MachineTimes>,
 }
 
 impl Meter {
@@ -52,13 +64,13 @@ impl Meter {
             intervals: None,
             last: Reading::default(),
             lost: LossIntervals::default(),
-            last_machine: MachineTimes::default(),
+            machine: MachineReadings::default(),
             last_cpu: (CpuSeconds::default(), 0.0),
             measuring_ns: 0,
             base: Vec::new(),
-            base_machine: MachineTimes::default(),
             warming: false,
             watch: Watch::default(),
+            totals: TotalsMeter::default(),
         }
     }
 
@@ -69,9 +81,9 @@ impl Meter {
     pub(super) fn open(&mut self, now_ns: u64, interval_ns: u64, warming: bool) {
         self.intervals = Some(Intervals::begin(interval_ns, now_ns));
         self.warming = warming;
-        self.last_machine = MachineTimes::now();
+        self.machine.last = MachineTimes::now();
         self.measuring_ns = now_ns;
-        self.base_machine = self.last_machine.clone();
+        self.machine.base = self.machine.last.clone();
     }
 
     /// Whether the load ended before its measured part began.
@@ -101,7 +113,7 @@ impl Meter {
         self.base = flows.iter().map(|flow| counts(flow).unwrap_or_default()).collect();
         self.measuring_ns = now_ns;
         self.lost = LossIntervals::from(self.last.total.datagrams_missing());
-        self.base_machine = self.last_machine.clone();
+        self.machine.base = self.machine.last.clone();
         sample
     }
 
@@ -142,6 +154,13 @@ impl Meter {
         // Those of the warm-up are not counted.
         let frames = reading.frames_since(&self.last).filter(|_| !self.warming);
         let lost = self.lost.next(reading.total.datagrams_missing());
+        let mut cpu = CpuSample {
+            load: load.since(last_load),
+            wait_s: wait_s.map(|wait_s| (wait_s - last_wait_s).max(0.0)),
+            machine: machine.cpus_since(&self.machine.last),
+            interrupts: machine.interrupts_since(&self.machine.last),
+        };
+        cpu.fit(to_ns.saturating_sub(from_ns));
         let sample = Sample {
             role: self.role,
             index,
@@ -151,16 +170,11 @@ impl Meter {
             warm_up: self.warming,
             latency_hdr: reading.latencies_since(&self.last),
             flows: flow_samples(flows, &reading, &self.last),
-            cpu: Some(CpuSample {
-                load: load.since(last_load),
-                wait_s: wait_s.map(|wait_s| (wait_s - last_wait_s).max(0.0)),
-                machine: machine.cpus_since(&self.last_machine),
-                interrupts: machine.interrupts_since(&self.last_machine),
-            }),
+            cpu: Some(cpu),
             ..totals(&reading.total.since(&self.last.total), lost, frames)
         };
         self.last = reading;
-        self.last_machine = machine;
+        self.machine.last = machine;
         self.last_cpu = (load, wait_s.unwrap_or(last_wait_s));
         Some(sample)
     }
@@ -170,7 +184,17 @@ impl Meter {
         if self.measured_nothing() {
             return Vec::new();
         }
-        MachineTimes::now().cpus_since(&self.base_machine)
+        let end = self.machine.end.clone().unwrap_or_else(MachineTimes::now);
+        end.cpus_since(&self.machine.base)
+    }
+
+    pub(super) fn knows_end(&self) -> bool {
+        self.machine.end.is_some()
+    }
+
+    /// Reads what the machine has done, once: every flow has moved its last byte.
+    pub(super) fn note_end(&mut self) {
+        self.machine.end.get_or_insert_with(MachineTimes::now);
     }
 }
 

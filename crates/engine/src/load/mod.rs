@@ -14,6 +14,7 @@ mod intervals;
 mod meter;
 mod own_loop;
 mod shards;
+mod shared_time;
 mod spread;
 mod watch;
 
@@ -297,6 +298,7 @@ impl Load {
         let load_ns = now_ns.saturating_sub(opened_ns);
         let warming = self.phase.current() == Phase::WarmUp;
         let mut sample = None;
+        shared_time::look(self, now_ns);
         // First, so that the flows end when the time is up, not after all that the sample takes to be made.
         if self.planned_end_ns().is_some_and(|ends_ns| now_ns >= ends_ns) {
             self.stop();
@@ -312,6 +314,10 @@ impl Load {
             sample = self.meter.take_sample(now_ns, &self.flows, &self.shards);
         }
         self.end_if_failed();
+        let is_ending = self.phase.current() >= Phase::Stop || self.all_ended();
+        if is_ending && !self.meter.knows_end() && self.last_moved_ns().is_some() {
+            self.meter.note_end();
+        }
         self.look_for_disturbance(now_ns);
         self.look_for_standstill(now_ns);
         if self.phase.current() >= Phase::Stop || self.peer_has_sent_all {
@@ -392,10 +398,11 @@ impl Load {
     pub(crate) fn next_tick(&self, now_ns: u64) -> Option<u64> {
         let opened_ns = self.meter.opened_ns()?;
         let phase = self.phase.current();
+        let shared_ns = self.meter.totals.due_ns(now_ns);
         if phase >= Phase::Stop || self.peer_has_sent_all {
-            return Some(self.next_look_ns.max(now_ns));
+            return Some(self.next_look_ns.max(now_ns).min(shared_ns));
         }
-        let mut next_ns = self.meter.next_due();
+        let mut next_ns = self.meter.next_due().min(shared_ns);
         next_ns = next_ns.min(self.meter.watch.next_due(now_ns).unwrap_or(u64::MAX));
         if phase == Phase::WarmUp {
             next_ns = next_ns.min(opened_ns.saturating_add(self.workload.omit_ns));
@@ -443,6 +450,7 @@ impl Load {
     /// Ends the shards and says what was counted. Flows that have not ended are given up.
     pub(crate) fn finish(mut self, now_ns: u64) -> (Option<Sample>, EndReport) {
         self.take_claimed();
+        shared_time::look(&mut self, now_ns);
         let moved_ns = self.last_moved_ns().map_or(now_ns, |moved_ns| moved_ns.min(now_ns));
         let sample = self.meter.take_last_sample(moved_ns, &self.flows, &self.shards);
         if !self.ready_count.all_ended() {
@@ -453,6 +461,7 @@ impl Load {
         let ends = self.shards.drain(..).map(Shard::join).collect();
         let mut report = end::report(&self, &self.meter, machine, ends, now_ns);
         report.disturbance = disturbance;
+        report.shared_time = self.meter.totals.taken();
         for flow in &mut report.flows {
             flow.queues = self.meter.watch.queues_of(flow.flow);
         }

@@ -8,7 +8,7 @@ use crate::limits::{Measured, find_limits};
 use crate::plan::{Direction, Plan};
 use crate::quantile::latency_intervals;
 use crate::report::{EndReport, HostFacts};
-use crate::sample::{Role, Sample};
+use crate::sample::{Role, Sample, fit_machine};
 use crate::steady::{LEAST_INTERVALS, Steadiness, measured_intervals, steadiness, steady_fairness};
 use crate::summary::{Summary, Unmet, judge_dialect, machine_notes, summarize, unmet};
 use crate::trust::{Judged, Reason, Severity, Trust, judge_run};
@@ -97,6 +97,8 @@ impl Draft {
             report.host = HostFacts { ran_on_cpus, ..machine.clone() };
         }
         report.limit_flows(&self.plan.workload);
+        // An end reads its counters when it has heard the other's last word, later than its flows ended.
+        fit_machine(&mut report.machine_cpu, report.elapsed_ns);
         match report.role {
             Role::Client => self.client = Some(report),
             Role::Server => self.server = Some(report),

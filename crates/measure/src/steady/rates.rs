@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{WarmUp, find_change, find_warm_up, half_width};
 use crate::metric::{CONNECTIONS_PER_S, GOODPUT, TRANSACTIONS_PER_S};
-use crate::plan::{Direction, Kind, Workload};
+use crate::plan::{Direction, End, Kind, Workload};
 use crate::sample::{Role, Sample};
 
 /// How steady one direction of a run was, by at least 40 measured intervals.
@@ -47,6 +47,7 @@ pub struct RateChange {
 /// How steady each direction was, where there are intervals enough.
 pub fn steadiness(workload: &Workload, samples: &[Sample]) -> Vec<Steadiness> {
     let received = |sample: &Sample| sample.received.map(|one| one.bytes.saturating_mul(8));
+    let samples = &without_drain(workload, samples);
     let streams = |directions: &[Direction]| {
         let of = |way: &Direction| {
             let receiver = if *way == Direction::Down { Role::Client } else { Role::Server };
@@ -69,11 +70,11 @@ pub fn steadiness(workload: &Workload, samples: &[Sample]) -> Vec<Steadiness> {
 fn steady_rate(
     name: &str,
     direction: Option<Direction>,
-    samples: &[Sample],
+    samples: &[&Sample],
     role: Role,
     count: impl Fn(&Sample) -> Option<u64>,
 ) -> Option<Steadiness> {
-    let measured = measured_intervals(samples, role);
+    let measured = measured_intervals(samples.iter().copied(), role);
     // Samples of an end that doesn't count this never have a count. A single one without has counted nothing.
     let counts: Vec<Option<u64>> = measured.iter().map(|sample| count(sample)).collect();
     if counts.iter().all(Option::is_none) {
@@ -118,10 +119,30 @@ fn steady_rate(
     })
 }
 
+/// Samples of a load that ends by time, without the intervals that began after it: what queues still held arrived then.
+fn without_drain<'a>(workload: &Workload, samples: &'a [Sample]) -> Vec<&'a Sample> {
+    let began_ns = |role| {
+        let measured = samples.iter().filter(|one| one.role == role && !one.warm_up);
+        measured.map(|one| one.from_ns).min().unwrap_or(0)
+    };
+    let ends_ns = |role| match workload.end {
+        End::Time { duration_ns: duration_ns @ 1.. } => began_ns(role).saturating_add(duration_ns),
+        _ => u64::MAX,
+    };
+    let ends = [Role::Client, Role::Server].map(|role| (role, ends_ns(role)));
+    let is_in_time = |one: &&Sample| {
+        ends.iter().any(|(role, ends_ns)| one.role == *role && one.from_ns < *ends_ns)
+    };
+    samples.iter().filter(is_in_time).collect()
+}
+
 /// The measured intervals of an end in order of time, without a last one that the load's end cut off.
-pub(crate) fn measured_intervals(samples: &[Sample], role: Role) -> Vec<&Sample> {
+pub(crate) fn measured_intervals<'a>(
+    samples: impl IntoIterator<Item = &'a Sample>,
+    role: Role,
+) -> Vec<&'a Sample> {
     let mut measured: Vec<&Sample> =
-        samples.iter().filter(|sample| sample.role == role && !sample.warm_up).collect();
+        samples.into_iter().filter(|sample| sample.role == role && !sample.warm_up).collect();
     measured.sort_by_key(|sample| sample.to_ns);
     let mut sorted: Vec<u64> = measured.iter().map(|sample| length_ns(sample)).collect();
     sorted.sort_unstable();

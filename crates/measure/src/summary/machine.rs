@@ -39,8 +39,8 @@ pub(crate) fn others_share(report: &EndReport, other_end: Option<&EndReport>) ->
         !report.host.hostname.is_empty() && report.host.hostname == other.host.hostname
     });
     let machine = &report.machine_cpu;
-    let wall_s = machine.iter().map(all_of).fold(0.0, f64::max);
-    let all_s: f64 = machine.iter().map(all_of).sum();
+    let wall_s = machine.iter().map(MachineCpu::all_s).fold(0.0, f64::max);
+    let all_s: f64 = machine.iter().map(MachineCpu::all_s).sum();
     if !(wall_s >= SHORTEST_S && all_s.is_finite()) {
         return None;
     }
@@ -52,8 +52,8 @@ pub(crate) fn others_share(report: &EndReport, other_end: Option<&EndReport>) ->
 /// The share of its machine's time that the hypervisor took; likewise.
 pub(crate) fn steal_share(report: &EndReport) -> Option<f64> {
     let machine = &report.machine_cpu;
-    let wall_s = machine.iter().map(all_of).fold(0.0, f64::max);
-    let all_s: f64 = machine.iter().map(all_of).sum();
+    let wall_s = machine.iter().map(MachineCpu::all_s).fold(0.0, f64::max);
+    let all_s: f64 = machine.iter().map(MachineCpu::all_s).sum();
     let steal_s: f64 = machine.iter().map(|cpu| cpu.steal_s).sum();
     (wall_s >= SHORTEST_S && all_s.is_finite()).then(|| steal_s / all_s)
 }
@@ -61,8 +61,8 @@ pub(crate) fn steal_share(report: &EndReport) -> Option<f64> {
 fn machine_of(report: &EndReport, own_s: f64) -> Vec<String> {
     let mut notes = Vec::new();
     let machine = &report.machine_cpu;
-    let wall_s = machine.iter().map(all_of).fold(0.0, f64::max);
-    let all_s: f64 = machine.iter().map(all_of).sum();
+    let wall_s = machine.iter().map(MachineCpu::all_s).fold(0.0, f64::max);
+    let all_s: f64 = machine.iter().map(MachineCpu::all_s).sum();
     // A peer may say anything.
     if !(wall_s >= SHORTEST_S && all_s.is_finite()) {
         return notes;
@@ -96,9 +96,4 @@ fn machine_of(report: &EndReport, own_s: f64) -> Vec<String> {
 /// CPU seconds of an end's own threads; 0 where nobody tells them, so that what they used counts as others'.
 fn own_s(report: &EndReport) -> f64 {
     report.cpu.map_or(0.0, |cpu| cpu.user_s + cpu.system_s)
-}
-
-fn all_of(cpu: &MachineCpu) -> f64 {
-    let MachineCpu { cpu: _, user_s, system_s, irq_s, softirq_s, steal_s, idle_s } = *cpu;
-    user_s + system_s + irq_s + softirq_s + steal_s + idle_s
 }

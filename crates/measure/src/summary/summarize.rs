@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::tally::{Lane, flows_of, lanes, per_second};
 use super::{CpuOfEnds, Latency, LatencyFrom, Summary};
 use crate::histogram::Histogram;
-use crate::plan::{Direction, Kind, Workload};
+use crate::plan::{Direction, End, Kind, Workload};
 use crate::report::{EndReport, FlowSum};
 use crate::sample::{CpuSeconds, DatagramCounts, Traffic};
 
@@ -14,9 +14,10 @@ const CORRUPT: &str = "corrupt";
 
 /// What the two ends' reports come to. A report that is missing leaves what depends on it absent.
 ///
-/// 1. A direction's goodput is the bytes that its receiver counted over the time from its flows'
-///    earliest start to their latest end. Where both directions run, the total is the sum of the
-///    two rates, and a sum is absent unless both its parts are known.
+/// 1. A direction's goodput is the bytes that its receiver counted in the time that all flows shared
+///    over that time. Where there is none, it is all bytes over the time from the flows' earliest
+///    start to their latest end. Where both directions run, the total is the sum of the two rates,
+///    and a sum is absent unless both its parts are known.
 /// 2. Transactions are the client's, over the client's measured time. A connection that was opened,
 ///    used and closed is one.
 /// 3. Lost datagrams are those sent less those received, never below zero.
@@ -54,12 +55,18 @@ fn summarize_stream(
     let lanes = lanes(workload, client, server);
     let sent = all(&lanes, Lane::sent).map(add_traffic);
     let received = all(&lanes, Lane::received).map(add_traffic);
+    // How long so many bytes took is what a load by bytes asks.
+    let elapsed_ns = |lane: &Lane| match workload.end {
+        End::Time { .. } => lane.measured_ns(),
+        End::Bytes { .. } | End::Count { .. } => lane.receive_time_ns(),
+    };
     let mut summary = Summary {
         goodput_bps: all(&lanes, Lane::goodput_bps).map(|rates| rates.iter().sum()),
         sent_bps: all(&lanes, sent_bps).map(|rates| rates.iter().sum()),
         received_bytes: received.map(|traffic| traffic.bytes),
         sent_bytes: sent.map(|traffic| traffic.bytes),
-        elapsed_s: lanes.iter().filter_map(Lane::receive_time_ns).max().map(seconds),
+        drained_bytes: lanes.iter().filter_map(Lane::drained_bytes).reduce(u64::saturating_add),
+        elapsed_s: lanes.iter().filter_map(elapsed_ns).max().map(seconds),
         bytes_per_send: sent.and_then(bytes_per_call),
         bytes_per_receive: received.and_then(bytes_per_call),
         jitter_ns: jitter_ns(&lanes),

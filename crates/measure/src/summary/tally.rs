@@ -1,8 +1,9 @@
 //! One direction of a run: the sender, the receiver, and what each end reports.
 
+use super::times::is_shorter;
 use crate::media::FrameCounts;
 use crate::plan::{Direction, Workload};
-use crate::report::{EndReport, FlowReport, FlowSum, Span};
+use crate::report::{EndReport, FlowReport, FlowSum, SharedTime, Span};
 use crate::sample::{DatagramCounts, Traffic};
 
 /// The two ends of one direction of a stream, as far as their reports are known: the flows of that
@@ -13,6 +14,7 @@ pub(super) struct Lane {
     pub(super) sending: Option<FlowSum>,
     pub(super) receiving: Option<FlowSum>,
     receiver_elapsed_ns: u64,
+    shared_time: Option<SharedTime>,
     /// Whether the receiver has the last word on what was lost: iperf3's knows which datagrams were still on their way.
     pub(super) receiver_knows_loss: bool,
 }
@@ -29,6 +31,7 @@ pub(super) fn lanes(
         sending: sender.map(|report| flows_of(workload, direction, report)),
         receiving: receiver.map(|report| flows_of(workload, direction, report)),
         receiver_elapsed_ns: receiver.map_or(0, |report| report.elapsed_ns),
+        shared_time: receiver.and_then(|report| report.shared_time),
         receiver_knows_loss: receiver.is_some_and(EndReport::knows_loss),
     };
     let up = || lane(Direction::Up, client, server);
@@ -76,14 +79,60 @@ impl Lane {
         self.receiving.as_ref()?.span.length_ns()
     }
 
-    /// Bits that arrived per second of the receivers' time. Where nothing arrived there is no
+    /// Whether its bytes go in streams, not in datagrams.
+    pub(super) fn is_of_streams(&self) -> bool {
+        !self.has_datagrams
+    }
+
+    /// The time that all flows shared, where the receiver tells one that its own counts and the sender's time allow.
+    pub(super) fn shared_time(&self) -> Option<SharedTime> {
+        let time = self.shared_time.filter(|_| !self.has_datagrams)?;
+        let (span, received) = (self.receiving.as_ref()?.span, self.received()?);
+        let is_within = span.from_ns? <= time.from_ns
+            && time.from_ns < time.to_ns
+            && time.to_ns <= span.to_ns?
+            && (1..=received.bytes).contains(&time.bytes);
+        let length_ns = time.to_ns.saturating_sub(time.from_ns);
+        let is_long =
+            self.least_time_ns(time.bytes).is_none_or(|least_ns| !is_shorter(length_ns, least_ns));
+        (is_within && is_long).then_some(time)
+    }
+
+    /// So many bytes were sent within their share of the sender's time at least.
+    pub(super) fn least_time_ns(&self, bytes: u64) -> Option<f64> {
+        let (sent, sent_ns) = (self.sent()?, self.send_time_ns()?);
+        Some(bytes.min(sent.bytes) as f64 / sent.bytes.max(1) as f64 * sent_ns as f64)
+    }
+
+    /// The payload and the time that the total is made of: those that all flows shared, else everything that arrived.
+    pub(super) fn measured(&self) -> Option<(u64, u64)> {
+        match self.shared_time() {
+            Some(time) => Some((time.bytes, time.to_ns.saturating_sub(time.from_ns))),
+            None => Some((self.received()?.bytes, self.receive_time_ns()?)),
+        }
+    }
+
+    /// The length of that time.
+    pub(super) fn measured_ns(&self) -> Option<u64> {
+        self.shared_time()
+            .map(|time| time.to_ns.saturating_sub(time.from_ns))
+            .or(self.receive_time_ns())
+    }
+
+    /// What arrived after the time that all flows shared.
+    pub(super) fn drained_bytes(&self) -> Option<u64> {
+        Some(self.received()?.bytes.saturating_sub(self.shared_time()?.bytes))
+    }
+
+    /// Bits that arrived per second of the measured time. Where nothing arrived there is no
     /// such time, and the rate is 0 if the end was listening for any time at all.
     pub(super) fn goodput_bps(&self) -> Option<f64> {
         let received = self.received()?;
         if received.bytes == 0 {
             return (self.receiver_elapsed_ns > 0).then_some(0.0);
         }
-        per_second(received.bytes as f64 * 8.0, self.receive_time_ns()?)
+        let (bytes, time_ns) = self.measured()?;
+        per_second(bytes as f64 * 8.0, time_ns)
     }
 
     /// Datagram counts of both ends: the sender's `sent` and `refused`, the receiver's others, and

@@ -41,15 +41,8 @@ pub(super) fn judge_span(lane: &Lane, reasons: &mut Vec<String>) {
         }
         return;
     };
-    let (Some(sent), Some(sent_ns)) = (lane.sent(), lane.send_time_ns()) else {
-        return;
-    };
-    // What arrived was sent within its share of the sender's time at least.
-    let share = received.bytes.min(sent.bytes) as f64 / sent.bytes.max(1) as f64;
-    let least_ns = share * sent_ns as f64;
-    let too_short = least_ns * (1.0 - SHORTER_BY) > span_ns.saturating_add(SHORTER_BY_NS) as f64;
-    let in_no_time = span_ns < SHORTEST_RATE_NS && least_ns > TOO_LONG_FOR_IT_NS as f64;
-    if too_short || in_no_time {
+    let Some(least_ns) = lane.least_time_ns(received.bytes) else { return };
+    if is_shorter(span_ns, least_ns) {
         reasons.push(format!(
             "{} bytes arrived {} within {} s by the {end}'s clock, and were sent within {} s by \
              the {}'s",
@@ -60,6 +53,12 @@ pub(super) fn judge_span(lane: &Lane, reasons: &mut Vec<String>) {
             lane.direction.sender().name(),
         ));
     }
+}
+
+/// Whether a time is too short for bytes that took `least_ns` to be sent.
+pub(super) fn is_shorter(time_ns: u64, least_ns: f64) -> bool {
+    let too_short = least_ns * (1.0 - SHORTER_BY) > time_ns.saturating_add(SHORTER_BY_NS) as f64;
+    too_short || (time_ns < SHORTEST_RATE_NS && least_ns > TOO_LONG_FOR_IT_NS as f64)
 }
 
 /// The reasons why the server's times aren't to be trusted, where the client's load took

@@ -122,7 +122,7 @@ pub fn unmet(
     for lane in &lanes(workload, client, server) {
         add_rate(workload, lane, asked_s, &mut all);
         let role = role_of_sender(lane.direction);
-        add_time(asked_s, role, lane.receive_time_ns(), &mut all);
+        add_time(asked_s, role, lane.measured_ns(), &mut all);
         all.extend(silence::silence(workload, lane.direction, samples).map(|(asked, got)| Unmet {
             what: Quantity::ArrivingS,
             role,
@@ -166,12 +166,10 @@ fn add_rate(workload: &Workload, lane: &Lane, asked_s: Option<f64>, all: &mut Ve
     if let (Some(sent), Some(sent_ns)) = (lane.sent(), lane.send_time_ns()) {
         got.extend(missed(sent.bytes, asked_s.unwrap_or(seconds(sent_ns)), true));
     }
-    if let (Some(received), Some(received_ns)) = (lane.received(), lane.receive_time_ns())
-        && !workload.has_datagrams()
-    {
+    if let Some((bytes, time_ns)) = lane.measured().filter(|_| !workload.has_datagrams()) {
         // What a slow path still carries when the time is up came at another rate.
-        let time_s = seconds(received_ns).max(asked_s.unwrap_or(0.0));
-        got.extend(missed(received.bytes, time_s, false));
+        let time_s = seconds(time_ns).max(asked_s.unwrap_or(0.0));
+        got.extend(missed(bytes, time_s, false));
     }
     if let Some(got) = got.into_iter().reduce(f64::min) {
         all.push(Unmet {

@@ -14,7 +14,7 @@ use crate::sample::{Role, Sample};
 use crate::steady::Steadiness;
 use crate::step::LEAST_SEND_BYTES;
 use crate::summary::{
-    Quantity, Summary, Unmet, differs_in_time, others_share, send_time_s, steal_share,
+    Quantity, Summary, Unmet, differs_in_time, others_share, send_time_s, steal_share, uneven_ends,
 };
 use crate::units::render_duration_ns;
 
@@ -104,6 +104,7 @@ pub fn judge_run(judged: Judged<'_>) -> Vec<Reason> {
     for unmet in judged.unmet {
         reasons.extend(judged.of_unmet(unmet, &reasons));
     }
+    reasons.extend(judged.uneven_ends());
     reasons.extend(judged.slipped());
     reasons.extend(judged.own_drops());
     reasons.extend(judged.waits_in_latency());
@@ -312,6 +313,31 @@ impl Judged<'_> {
                 }
             }
             _ => return None,
+        })
+    }
+
+    /// Flows that ended far apart: the total is over the time of the slowest.
+    fn uneven_ends(&self) -> Option<Reason> {
+        let all = uneven_ends(self.workload, self.client, self.server);
+        let worst = all.into_iter().max_by_key(|one| one.apart_ns)?;
+        Some(Reason {
+            value: Some(seconds(worst.apart_ns)),
+            limit: Some(seconds(worst.time_ns) / 100.0),
+            unit: Some(ReasonUnit::S),
+            way_out: Some(
+                "read the flows' own rates, or test for so long that the ends don't count"
+                    .to_owned(),
+            ),
+            ..told(
+                ReasonCode::UnevenEnds,
+                format!(
+                    "the last of {} flows ended {:.2} s after the first, and the total is over the \
+                     {:.2} s of all",
+                    worst.flows,
+                    seconds(worst.apart_ns),
+                    seconds(worst.time_ns)
+                ),
+            )
         })
     }
 

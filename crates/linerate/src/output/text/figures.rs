@@ -3,7 +3,7 @@
 use linerate_measure::metric::{self, Metric};
 use linerate_measure::summary::Latency;
 use linerate_measure::units::{render_bytes, render_count, render_duration_ns, render_rate};
-use linerate_measure::{Direction, Run, Summary};
+use linerate_measure::{Direction, End, Run, Summary};
 
 use super::delays::delay_lines;
 use super::latencies::render_latencies;
@@ -116,7 +116,10 @@ impl Lines {
         let summary = &run.summary;
         let amount = match (summary.received_bytes, summary.elapsed_s) {
             (Some(bytes), Some(seconds)) => {
-                format!("   {} in {}", render_bytes(bytes), render_seconds(seconds))
+                let is_by_time = matches!(run.plan.workload.end, End::Time { .. });
+                let drained = summary.drained_bytes.filter(|_| is_by_time).unwrap_or(0);
+                let in_time = bytes.saturating_sub(drained);
+                format!("   {} in {}", render_bytes(in_time), render_seconds(seconds))
             }
             _ => String::new(),
         };
@@ -124,6 +127,8 @@ impl Lines {
         self.push(metric::GOODPUT.label, goodput);
         self.push_part(&metric::GOODPUT_UP, summary.goodput_up_bps.map(render_rate));
         self.push_part(&metric::GOODPUT_DOWN, summary.goodput_down_bps.map(render_rate));
+        let drained = summary.drained_bytes.filter(|bytes| *bytes > 0);
+        self.push_part(&metric::DRAINED_BYTES, drained.map(render_bytes));
         self.push_steadiness(run);
         self.push(metric::SENT_RATE.label, summary.sent_bps.map(render_rate));
         self.push("retransmitted", summary.retransmitted_segments.map(|n| plural(n, "segment")));

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::judge_server_times;
+use super::super::{judge_server_times, uneven_ends};
 use super::*;
+use crate::report::SharedTime;
 
 /// An upload of 10 MB within 10 s, by the client's clock.
 fn upload(from_ns: Option<u64>, to_ns: Option<u64>) -> (Workload, EndReport, EndReport) {
@@ -87,5 +88,60 @@ proptest! {
             let sent_s = sent_ns as f64 / 1e9 * received as f64 / f64::from(sent);
             prop_assert!(sent_s * 0.9 <= least_s + 0.2501, "{sent_s} {least_s}");
         }
+    }
+}
+
+/// Four flows of 12 MB in 12 s, the last of which ended 4 s after the others, and what all shared by the server's word.
+fn uneven(shared_time: Option<SharedTime>) -> (Workload, EndReport, EndReport) {
+    let sent = |flow| FlowReport { to_ns: Some(11 * SECOND_NS), ..sender(flow, 3_000_000, 100) };
+    let received = |flow| {
+        let to_ns = if flow == 3 { 15 } else { 11 } * SECOND_NS;
+        FlowReport { to_ns: Some(to_ns), ..receiver(flow, 3_000_000, 100) }
+    };
+    let client = report(Role::Client, (0..4).map(sent).collect());
+    let server = report(Role::Server, (0..4).map(received).collect());
+    let workload =
+        Workload { end: End::Time { duration_ns: 10 * SECOND_NS }, ..tcp(Direction::Up, 4) };
+    (workload, client, EndReport { shared_time, ..server })
+}
+
+fn shared(from_s: u64, to_s: u64, bytes: u64) -> Option<SharedTime> {
+    Some(SharedTime { from_ns: from_s * SECOND_NS, to_ns: to_s * SECOND_NS, bytes })
+}
+
+#[test]
+fn a_total_has_bytes_and_time_of_what_all_flows_shared() {
+    let (workload, client, server) = uneven(shared(1, 11, 11_000_000));
+    let summary = summarize(&workload, Some(&client), Some(&server));
+    assert_eq!(summary.goodput_bps, Some(8_800_000.0));
+    assert_eq!((summary.elapsed_s, summary.received_bytes), (Some(10.0), Some(12_000_000)));
+    assert_eq!(summary.drained_bytes, Some(1_000_000));
+    assert!(uneven_ends(&workload, Some(&client), Some(&server)).is_empty());
+    // How long all bytes took is the time of a load by bytes.
+    let by_bytes = Workload { end: End::Bytes { bytes: 12_000_000 }, ..workload };
+    let summary = summarize(&by_bytes, Some(&client), Some(&server));
+    assert_eq!((summary.goodput_bps, summary.elapsed_s), (Some(8_800_000.0), Some(14.0)));
+}
+
+#[test]
+fn a_total_over_the_slowest_flow_is_told_and_a_peers_shared_time_is_checked() {
+    let impossible = [
+        None,
+        // Outside of the flows' time, empty, more than arrived, in no time, and faster than it was sent.
+        shared(0, 11, 11_000_000),
+        shared(1, 16, 11_000_000),
+        shared(1, 11, 0),
+        shared(1, 11, 12_000_001),
+        shared(5, 5, 11_000_000),
+        shared(1, 3, 11_000_000),
+    ];
+    for shared_time in impossible {
+        let (workload, client, server) = uneven(shared_time);
+        let summary = summarize(&workload, Some(&client), Some(&server));
+        assert_eq!(summary.elapsed_s, Some(14.0), "{shared_time:?}");
+        assert_eq!(summary.drained_bytes, None);
+        let told = uneven_ends(&workload, Some(&client), Some(&server));
+        assert_eq!(told.len(), 1, "{shared_time:?}");
+        assert_eq!((told[0].flows, told[0].apart_ns), (4, 4 * SECOND_NS));
     }
 }
