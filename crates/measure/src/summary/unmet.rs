@@ -123,7 +123,7 @@ pub fn unmet(
         add_rate(workload, lane, asked_s, &mut all);
         let role = role_of_sender(lane.direction);
         add_time(asked_s, role, lane.measured_ns(), &mut all);
-        all.extend(silence::silence(workload, lane.direction, samples).map(|(asked, got)| Unmet {
+        all.extend(silence::silence(workload, lane, samples).map(|(asked, got)| Unmet {
             what: Quantity::ArrivingS,
             role,
             asked,

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::super::{judge_server_times, uneven_ends};
 use super::*;
 use crate::report::SharedTime;
+use crate::sample::Sample;
 
 /// An upload of 10 MB within 10 s, by the client's clock.
 fn upload(from_ns: Option<u64>, to_ns: Option<u64>) -> (Workload, EndReport, EndReport) {
@@ -144,4 +145,27 @@ fn a_total_over_the_slowest_flow_is_told_and_a_peers_shared_time_is_checked() {
         assert_eq!(told.len(), 1, "{shared_time:?}");
         assert_eq!((told[0].flows, told[0].apart_ns), (4, 4 * SECOND_NS));
     }
+}
+
+#[test]
+fn a_pause_in_the_drain_is_no_silence_and_one_in_the_loads_time_is() {
+    let sample = |(second, bytes): (u64, &u64)| Sample {
+        from_ns: second * SECOND_NS,
+        to_ns: (second + 1) * SECOND_NS,
+        received: Some(Traffic { bytes: *bytes, calls: None }),
+        ..Sample::nothing(Role::Server)
+    };
+    let (workload, client, server) = uneven(shared(1, 11, 11_000_000));
+    let silences = |bytes: &[u64], server: &EndReport| {
+        let samples: Vec<Sample> = (1..).zip(bytes).map(sample).collect();
+        let all = unmet(&workload, Some(&client), Some(server), &samples, false);
+        all.iter().filter(|one| one.what == Quantity::ArrivingS).count()
+    };
+    let drain = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1];
+    assert_eq!(silences(&drain, &server), 0);
+    let in_time = [1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1];
+    assert_eq!(silences(&in_time, &server), 1);
+    // A peer that says it was over early hides nothing.
+    let early = EndReport { shared_time: shared(1, 4, 3_000_000), ..server.clone() };
+    assert_eq!(silences(&in_time, &early), 1);
 }

@@ -1,7 +1,8 @@
 //! Time in which nothing arrived of a stream that was to be sent all the time.
 
-use crate::plan::{Direction, Kind, Workload};
-use crate::sample::{Role, Sample};
+use super::Lane;
+use crate::plan::{End, Kind, Workload};
+use crate::sample::Sample;
 
 /// A silence shorter than this, all its intervals together, is not told.
 const SHORTEST_S: f64 = 1.0;
@@ -10,11 +11,7 @@ const UNITS_DUE: f64 = 2.0;
 
 /// Seconds of the receiver's samples, and those in which anything arrived, where the others come to
 /// a second or more. Where nothing arrived at all, that is no silence but a reason to trust nothing.
-pub(super) fn silence(
-    workload: &Workload,
-    direction: Direction,
-    samples: &[Sample],
-) -> Option<(f64, f64)> {
+pub(super) fn silence(workload: &Workload, lane: &Lane, samples: &[Sample]) -> Option<(f64, f64)> {
     let Kind::Stream { send_bytes, .. } = workload.kind else {
         return None;
     };
@@ -23,7 +20,14 @@ pub(super) fn silence(
         Some((datagrams, bytes)) => datagrams as f64 * f64::from(bytes),
         None => f64::from(send_bytes),
     };
-    let receiver = if direction == Direction::Down { Role::Client } else { Role::Server };
+    let receiver = lane.direction.receiver();
+    // What the path still holds when the time is up arrives with pauses.
+    let ends_ns = match (workload.end, lane.shared_time()) {
+        (End::Time { duration_ns }, Some(shared)) => {
+            shared.to_ns.max(shared.from_ns.saturating_add(duration_ns))
+        }
+        _ => u64::MAX,
+    };
     let length_s = |sample: &Sample| sample.to_ns.saturating_sub(sample.from_ns) as f64 / 1e9;
     let has_to = |sample: &Sample| {
         let per_s = workload.rate_per_flow_bps().map_or(f64::INFINITY, |bps| {
@@ -32,7 +36,8 @@ pub(super) fn silence(
         per_s * length_s(sample) >= UNITS_DUE
     };
     let (mut all_s, mut arriving_s) = (0.0, 0.0);
-    for sample in samples.iter().filter(|sample| sample.role == receiver && !sample.warm_up) {
+    let measured = samples.iter().filter(|one| one.role == receiver && !one.warm_up);
+    for sample in measured.filter(|one| one.from_ns < ends_ns) {
         let arrived = sample.received.is_some_and(|received| received.bytes > 0);
         all_s += length_s(sample);
         if arrived || !has_to(sample) {
