@@ -272,9 +272,10 @@ pub(super) fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::NotConnected
             | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::TimedOut
     );
     match phase {
-        Phase::Stop => broken || kind == io::ErrorKind::TimedOut,
+        Phase::Stop => broken,
         Phase::Drained => broken || kind == io::ErrorKind::WouldBlock,
         _ => false,
     }
@@ -282,4 +283,17 @@ pub(super) fn is_cut_off(kind: io::ErrorKind, phase: Phase) -> bool {
 
 pub(super) fn aborted() -> FlowError {
     FlowError::new("given_up", "ended before the peer had finished")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_times_out_counts_as_cut_off_only_after_the_loads_time() {
+        let timed_out = |phase| is_cut_off(io::ErrorKind::TimedOut, phase);
+        assert!(timed_out(Phase::Stop) && timed_out(Phase::Drained));
+        assert!(!timed_out(Phase::WarmUp) && !timed_out(Phase::Measure));
+        assert!(!is_cut_off(io::ErrorKind::WouldBlock, Phase::Stop));
+    }
 }
