@@ -43,6 +43,11 @@ impl<T> Streams<T> {
         self.all.get_mut(&number).map(|kept| &mut kept.stream)
     }
 
+    /// All streams with their numbers.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        self.all.iter_mut().map(|(number, kept)| (*number, &mut kept.stream))
+    }
+
     pub(super) fn remove(&mut self, number: u64) -> Option<T> {
         self.all.remove(&number).map(|kept| kept.stream)
     }

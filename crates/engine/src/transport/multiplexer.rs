@@ -173,6 +173,19 @@ pub(crate) trait Multiplexer {
     fn delivered_bytes(&mut self, _link: Link, _stream: u64) -> Option<u64> {
         None
     }
+    /// Whether deliveries are known only when [`Multiplexer::delivered_bytes`] is called. [`LinkEvent::Delivered`] then
+    /// tells the end of a stream alone.
+    fn tells_deliveries_late(&self) -> bool {
+        false
+    }
+    /// Acknowledgements that have come on a connection, where the transport counts them.
+    fn received_acks(&mut self, _link: Link) -> Option<u64> {
+        None
+    }
+    /// Bytes that a connection has told as delivered, and that its other end hasn't acknowledged.
+    fn unacknowledged_bytes(&mut self, _link: Link) -> u64 {
+        0
+    }
     /// From now on it is watched what streams wait for.
     fn watch_waits(&mut self) {}
     /// What a stream has waited for, once: then it is forgotten. `None` where that isn't known.

@@ -95,6 +95,25 @@ fn lost_packets_are_sent_again() {
 }
 
 #[test]
+fn an_upload_that_the_run_time_ends_has_the_rate_of_what_was_acknowledged() {
+    in_network(|network| {
+        network.limit_rate("10mbit", "50ms");
+        let server = start_server(network);
+        for words in ["", "-streams:4", "-conns:2", "-share:0 -conns:2", "-sendbuf:1"] {
+            let words = format!("{words} -up:60s -runtime:4s");
+            let document = measure(network, &words);
+            let bps = document["upload_bps"].as_f64().unwrap();
+            // Headers take a twentieth, and the link's bucket has 32 kB.
+            assert!((7.5e6..10.2e6).contains(&bps), "{words}: {document:#}");
+            assert_eq!(document["broken_off"], 0, "{words}: {document:#}");
+            let measured_s = document["measured_us"].as_f64().unwrap() / 1e6;
+            assert!(measured_s > 3.5, "{words}: {document:#}");
+        }
+        drop(server);
+    });
+}
+
+#[test]
 fn nothing_is_lost_of_uploads_that_are_more_than_their_sockets_hold() {
     in_network(|network| {
         // Its queue holds more than a socket may have sent.

@@ -48,6 +48,11 @@ impl ThreadCounts {
         answer
     }
 
+    /// So many bytes that were counted haven't reached the server.
+    pub(super) fn take_back_uploaded(&self, bytes: u64) {
+        self.uploaded_bytes.set(self.uploaded_bytes.value().saturating_sub(bytes));
+    }
+
     /// What it has done so far.
     pub(super) fn reading(&self) -> Reading {
         Reading {

@@ -1,5 +1,6 @@
 //! One thread of a client: its share of the connections.
 
+mod deliveries;
 mod end;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use linerate_wire::perf::exchange::{Exchange, Shape};
 use linerate_wire::perf::render_block;
 
+use deliveries::DeliveryLooks;
 use end::Progress;
 
 use super::report::Totals;
@@ -45,6 +47,7 @@ pub(super) struct Worker<'a, M> {
     latency_limit: usize,
     running: bool,
     progress: Progress,
+    looks: DeliveryLooks,
     totals: Totals,
 }
 
@@ -53,6 +56,8 @@ struct Connection {
     streams: Streams<Exchange>,
     opened: u32,
     established: bool,
+    /// Acknowledgements that had come at the last look.
+    acks: u64,
 }
 
 impl<'a, M: Multiplexer> Worker<'a, M> {
@@ -89,6 +94,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             latency_limit: latencies.saturating_mul(connections) as usize,
             running: true,
             progress: Progress::new(now_us()),
+            looks: DeliveryLooks::new(&endpoint),
             totals: Totals::default(),
             plan,
             context,
@@ -125,9 +131,12 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 let left_ns = self.dial_after_ns.saturating_sub(monotonic_ns());
                 at_most = at_most.min(Duration::from_nanos(left_ns));
             }
-            self.endpoint.wait(at_most)?;
+            self.endpoint.wait(at_most.min(self.looks.left(now_us())))?;
             while let Some((link, event)) = self.endpoint.poll_event() {
                 self.handle_event(link, event);
+            }
+            if self.looks.is_due(now_us()) {
+                self.look_for_deliveries();
             }
         }
         Ok(())

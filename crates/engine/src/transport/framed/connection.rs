@@ -12,7 +12,7 @@ use socket2::Socket;
 use super::session::{Fault, FramedTls, Incoming};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::socket::TcpCounts;
-use crate::socket::{tcp_counts, tcp_retransmissions, tcp_status};
+use crate::socket::{tcp_bytes, tcp_counts, tcp_retransmissions, tcp_status};
 use crate::transport::multiplexer::{Ending, LinkEvent, Sending, Statistics};
 use crate::waiting::Peer;
 
@@ -184,6 +184,13 @@ impl Connection {
             let aborted = self.session.abort(stream);
             self.noted(aborted);
         }
+    }
+
+    /// Bytes that the kernel has taken and the other end hasn't acknowledged.
+    pub(super) fn unacknowledged_bytes(&mut self) -> u64 {
+        let acked = tcp_bytes(self.socket.as_fd()).map(|(acked_bytes, _)| acked_bytes);
+        let left_bytes = self.session.outbox().left_bytes();
+        acked.map_or(0, |acked_bytes| left_bytes.saturating_sub(acked_bytes))
     }
 
     /// It is over, for this reason.

@@ -386,6 +386,10 @@ impl Multiplexer for FramedEndpoint {
         self.mark(link);
     }
 
+    fn unacknowledged_bytes(&mut self, link: Link) -> u64 {
+        self.connection(link).map_or(0, Connection::unacknowledged_bytes)
+    }
+
     fn close(&mut self, link: Link) {
         if let Some(connection) = self.connection(link) {
             connection.close();

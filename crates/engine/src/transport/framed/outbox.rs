@@ -70,6 +70,11 @@ impl Outbox {
         done.is_some()
     }
 
+    /// Bytes that ever left.
+    pub(super) fn left_bytes(&self) -> u64 {
+        self.left_bytes
+    }
+
     /// The last frames pushed had so many bytes of a stream.
     pub(super) fn record_data(&mut self, stream: u64, bytes: u64) {
         self.data.push_back((self.left_bytes + self.unsent().len() as u64, stream, bytes));

@@ -377,6 +377,14 @@ impl Multiplexer for MultiplexedEndpoint<'_> {
         self.endpoint.connection(link)?.borrow_mut().delivered_bytes(id)
     }
 
+    fn tells_deliveries_late(&self) -> bool {
+        true
+    }
+
+    fn received_acks(&mut self, link: Link) -> Option<u64> {
+        self.with(link, |connection| connection.received_acks())
+    }
+
     fn lends(&self) -> bool {
         true
     }

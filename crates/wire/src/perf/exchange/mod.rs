@@ -90,6 +90,10 @@ pub struct Exchange {
     receive_end_us: Option<u64>,
     /// When something last reached either end.
     moved_us: u64,
+    /// When bytes of the request last reached the other end.
+    delivered_us: Option<u64>,
+    /// The run's end, or the loss of the other end, cut the sending off: its time ends with the last delivery.
+    send_cut: bool,
     /// The other end, or the path to it, broke it off.
     broken_off: bool,
 }
@@ -109,6 +113,8 @@ impl Exchange {
             first_response_us: None,
             receive_end_us: None,
             moved_us: now_us,
+            delivered_us: None,
+            send_cut: false,
             broken_off: false,
         }
     }
@@ -164,6 +170,7 @@ impl Exchange {
     pub fn handle_delivered(&mut self, bytes: u64, now_us: u64) {
         if bytes > 0 {
             self.moved_us = now_us;
+            self.delivered_us = Some(now_us);
         }
         self.delivered_bytes = self.delivered_bytes.saturating_add(bytes).min(self.sent_bytes);
         if self.finished_sending && self.delivered_bytes == self.sent_bytes {
@@ -192,6 +199,18 @@ impl Exchange {
         expired && !finished
     }
 
+    /// So many bytes at most that were taken for delivered are still on their way; the others were at the other end by
+    /// `at_us`, or when the last ones were taken for delivered. Says how many those of this stream are.
+    pub fn take_back_delivered(&mut self, most_bytes: u64, at_us: Option<u64>) -> u64 {
+        if self.send_end_us.is_some() {
+            return 0;
+        }
+        let bytes = most_bytes.min(self.delivered_bytes);
+        self.delivered_bytes -= bytes;
+        self.delivered_us = at_us.or(self.delivered_us).filter(|_| self.delivered_bytes > 0);
+        bytes
+    }
+
     /// Nothing more will be sent: the other end stopped it, or the connection is gone.
     pub fn handle_send_aborted(&mut self, now_us: u64) {
         self.send_end_us.get_or_insert(now_us);
@@ -209,11 +228,22 @@ impl Exchange {
         self.handle_receive_aborted(now_us);
     }
 
+    /// The run is over. Sending that is cut off ended with the last delivery, receiving ends now.
+    pub fn handle_cut(&mut self, now_us: u64) {
+        self.cut_sending();
+        self.handle_receive_aborted(now_us);
+    }
+
     /// The other end is gone. What was not over by then ended when something last reached either end.
     pub fn handle_vanished(&mut self) {
         self.broken_off |= !self.is_over();
-        self.handle_send_aborted(self.moved_us);
+        self.cut_sending();
         self.handle_receive_aborted(self.moved_us);
+    }
+
+    fn cut_sending(&mut self) {
+        self.send_cut |= self.send_end_us.is_none();
+        self.handle_send_aborted(self.delivered_us.unwrap_or(self.moved_us));
     }
 
     /// Whether both directions have ended.
@@ -239,18 +269,16 @@ impl Exchange {
         Outcome {
             upload: (upload > 0 && sent_well).then(|| Transfer {
                 bytes: sent,
-                elapsed_us: since_opening(send_end_us.max(receive_end_us)),
+                elapsed_us: since_opening(match self.send_cut {
+                    true => send_end_us,
+                    false => send_end_us.max(receive_end_us),
+                }),
             }),
             download: (download > 0 && received_well)
                 .then(|| Transfer { bytes: received, elapsed_us: since_opening(receive_end_us) }),
             latency_us: (sent_well && received_well && !self.broken_off)
                 .then(|| receive_end_us.saturating_sub(self.opened_us)),
         }
-    }
-
-    /// When something last reached either end, µs.
-    pub fn moved_us(&self) -> u64 {
-        self.moved_us
     }
 
     /// Bytes that have reached the other end, whatever became of the rest.

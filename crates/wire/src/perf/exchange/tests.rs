@@ -115,6 +115,77 @@ fn exchange_cut_short_is_no_success() {
 }
 
 #[test]
+fn an_upload_that_is_cut_off_lasted_until_its_last_delivery() {
+    for vanished in [false, true] {
+        let mut exchange = Exchange::new(shape(9_000_000, 0, true), 1_000_000);
+        for now_us in [1_000_000, 2_000_000, 3_000_000] {
+            let piece = exchange.poll_send(now_us).unwrap();
+            exchange.record_sent(&piece, piece.length);
+        }
+        exchange.record_delivered(1_000, 2_100_000);
+        exchange.record_delivered(2_000, 3_000_000);
+        exchange.record_delivered(2_000, 3_900_000);
+        if vanished {
+            exchange.handle_vanished()
+        } else {
+            exchange.handle_cut(4_000_000)
+        }
+        let upload = Some(Transfer { bytes: 2_000, elapsed_us: 2_000_000 });
+        assert_eq!(exchange.outcome().upload, upload, "vanished {vanished}");
+    }
+}
+
+#[test]
+fn what_is_still_on_its_way_when_an_upload_is_cut_off_does_not_count() {
+    let mut exchange = Exchange::new(shape(9_000_000, 0, true), 0);
+    for now_us in [0, 1_000_000, 2_000_000] {
+        let piece = exchange.poll_send(now_us).unwrap();
+        exchange.record_sent(&piece, piece.length);
+        exchange.record_delivered(u64::MAX, now_us);
+    }
+    assert_eq!(exchange.take_back_delivered(1_200, Some(2_500_000)), 1_200);
+    exchange.handle_cut(2_500_000);
+    let upload = Some(Transfer { bytes: 1_800, elapsed_us: 2_500_000 });
+    assert_eq!(exchange.outcome().upload, upload);
+    assert_eq!(exchange.take_back_delivered(1_200, None), 0, "it is over");
+    let mut unheard = Exchange::new(shape(9_000_000, 0, true), 0);
+    let piece = unheard.poll_send(0).unwrap();
+    unheard.record_sent(&piece, piece.length);
+    unheard.handle_delivered(700, 5);
+    assert_eq!(unheard.take_back_delivered(9_000, None), 700);
+    unheard.handle_cut(2_500_000);
+    assert_eq!(unheard.outcome(), Outcome::default());
+}
+
+#[test]
+fn an_upload_of_which_nothing_was_delivered_has_no_rate() {
+    for vanished in [false, true] {
+        let mut exchange = Exchange::new(shape(9_000_000, 0, true), 1_000_000);
+        let piece = exchange.poll_send(1_000_000).unwrap();
+        exchange.record_sent(&piece, piece.length);
+        if vanished {
+            exchange.handle_vanished()
+        } else {
+            exchange.handle_cut(4_000_000)
+        }
+        assert_eq!(exchange.outcome(), Outcome::default(), "vanished {vanished}");
+    }
+}
+
+#[test]
+fn a_cut_download_keeps_the_time_of_the_upload_before_it() {
+    let mut exchange = Exchange::new(shape(1_000, 1_000_000, true), 0);
+    send_all(&mut exchange, 9999, 1_000);
+    exchange.record_delivered(2_000, 50_000);
+    exchange.handle_received(700, false, 60_000);
+    exchange.handle_received(700, false, 70_000);
+    exchange.handle_cut(80_000);
+    let outcome = exchange.outcome();
+    assert_eq!(outcome.upload.map(|upload| upload.elapsed_us), Some(80_000));
+    assert_eq!(outcome.download, Some(Transfer { bytes: 1_400, elapsed_us: 80_000 }));
+}
+
+#[test]
 fn a_rate_is_kept_in_32_bits() {
     assert_eq!(Transfer { bytes: 1_000_000, elapsed_us: 21_541 }.rate_kbps(), 371_384);
     assert_eq!(

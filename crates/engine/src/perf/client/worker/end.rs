@@ -53,6 +53,7 @@ impl<M: Multiplexer> Worker<'_, M> {
             while let Some((link, event)) = self.endpoint.poll_event() {
                 self.handle_event(link, event);
             }
+            self.look_for_deliveries();
         }
         waits(self)
     }
@@ -96,17 +97,22 @@ impl<M: Multiplexer> Worker<'_, M> {
         let Some(connection) = self.links.get_mut(&link) else { return };
         let now_us = now_us();
         let streams: Vec<_> = connection.streams.drain().collect();
+        let at_us = (!vanished).then_some(now_us);
+        let mut unacked_bytes = self.endpoint.unacknowledged_bytes(link);
         for (stream, mut exchange) in streams {
             if let Some(bytes) = self.endpoint.delivered_bytes(link, stream) {
-                let at_us = if vanished { exchange.moved_us() } else { now_us };
                 let counts = self.context.counts;
-                counts.record(&mut exchange, |exchange| exchange.record_delivered(bytes, at_us));
+                counts.record(&mut exchange, |exchange| exchange.record_delivered(bytes, now_us));
             }
-            if vanished {
-                exchange.handle_vanished();
+            let taken_back = exchange.take_back_delivered(unacked_bytes, at_us);
+            if taken_back > 0 {
+                unacked_bytes -= taken_back;
+                self.context.counts.take_back_uploaded(taken_back);
             }
-            exchange.handle_send_aborted(now_us);
-            exchange.handle_receive_aborted(now_us);
+            match vanished {
+                true => exchange.handle_vanished(),
+                false => exchange.handle_cut(now_us),
+            }
             self.tell_waits(link, stream);
             self.settle(&exchange);
         }

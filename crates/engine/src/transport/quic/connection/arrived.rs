@@ -27,6 +27,11 @@ impl Connection {
         self.arrived.ce_datagrams += u64::from(ecn == Some(EcnCodepoint::Ce));
     }
 
+    /// Acknowledgements that have come: the peer was there when it sent them.
+    pub(crate) fn received_acks(&self) -> u64 {
+        self.proto.stats().frame_rx.acks
+    }
+
     fn said(&self) -> Option<Said> {
         let said = self.proto.crypto_session().handshake_data()?;
         said.downcast().ok().map(|said| *said)
