@@ -176,8 +176,20 @@ impl<C: Carrier> Attempts<C> {
         into.extend(held);
     }
 
+    /// The load's time is up, and what is under way isn't awaited: it counts neither way.
+    fn leave_outstanding(&mut self) {
+        for attempt in self.under_way.iter_mut().filter_map(Option::take) {
+            self.pending -= usize::from(attempt.is_pending);
+            attempt.carrier.close();
+        }
+    }
+
     /// Whether the load is over; one that is given up cuts off what is under way.
     pub(crate) fn are_over(&mut self, reached: Reached, now_ns: u64) -> bool {
+        if reached.phase == Phase::Drained {
+            self.leave_outstanding();
+            return true;
+        }
         if reached.phase == Phase::Abort {
             if self.slots.parts_in_order() {
                 self.part_in_order();

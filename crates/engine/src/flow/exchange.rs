@@ -74,6 +74,9 @@ impl Asker {
                 }
             }
             if self.unsent > 0 {
+                if local.phase() == Phase::Drained {
+                    return Ok(self.leave_outstanding(tally, local));
+                }
                 let sent = stream.send(local.pattern.slice(0, self.unsent))?;
                 tally.record_sent(sent);
                 self.unsent -= sent;
@@ -88,6 +91,9 @@ impl Asker {
                 }
                 received => received?,
             };
+            if length == 0 && local.phase() == Phase::Drained {
+                return Ok(self.leave_outstanding(tally, local));
+            }
             if length == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -110,6 +116,14 @@ impl Asker {
             }
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    /// The load's time is up, and the response that is outstanding isn't awaited: it counts neither way.
+    #[cold]
+    fn leave_outstanding(&mut self, tally: &Tally, local: &mut Local) -> Stage {
+        (self.unsent, self.unreceived) = (0, 0);
+        tally.last_ns.set(local.reached().ends_ns.min(monotonic_ns()));
+        Stage::Over
     }
 
     /// Whether the flow has a place among the active ones, or takes one.

@@ -26,7 +26,8 @@ const SENDS_PER_ROUND: u32 = 4;
 ///    them is answered.
 /// 3. When the load stops, what was due and of which no byte was sent is counted, and what was
 ///    sent is awaited.
-/// 4. A response before its whole request has been sent is none, and ends the flow.
+/// 4. A load that is drained awaits nothing: what is on its way then counts neither way.
+/// 5. A response before its whole request has been sent is none, and ends the flow.
 pub(crate) struct Pipeline {
     request_bytes: usize,
     response_bytes: usize,
@@ -83,6 +84,11 @@ impl Pipeline {
     ) -> io::Result<Stage> {
         let mut calls = Calls::of_turn(local);
         while calls.take(local) {
+            if local.phase() == Phase::Drained {
+                self.on_their_way.clear();
+                tally.last_ns.set(local.reached().ends_ns.min(monotonic_ns()));
+                return Ok(Stage::Over);
+            }
             let drained = self.receive(stream, tally, local)?;
             let reached = local.reached();
             if reached.phase == Phase::Hold {

@@ -9,7 +9,7 @@ use linerate_measure::Role;
 use linerate_measure::plan::Family as PlanFamily;
 use linerate_wire::Machine;
 use linerate_wire::netperf::client::ClientEvent;
-use linerate_wire::netperf::end::{PAD_NS, QUIET_NS};
+use linerate_wire::netperf::end::QUIET_NS;
 use linerate_wire::netperf::fault::Fault;
 use linerate_wire::netperf::message::Form;
 use linerate_wire::netperf::test::{Length, Request, Results, Setup, Transport};
@@ -32,6 +32,7 @@ use crate::clock::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::error::Error;
 use crate::event::{Cancel, Event, Sink};
 use crate::load::Load;
+use crate::phase::Phase;
 use crate::socket::tcp_figures;
 use crate::waker::Waker;
 
@@ -58,6 +59,9 @@ pub(super) struct ClientTest<'a> {
     pub(super) end_socket: Option<Socket>,
     /// The load's, where the kernel is asked about it at the end.
     observed: Option<Socket>,
+    /// The load's over TCP, which stays open until the server has told its figures: what still comes would reset a
+    /// closed connection, and the server would take that for a failure.
+    held: Option<Socket>,
     granted: Granted,
     pub(super) v6: bool,
 }
@@ -115,6 +119,7 @@ impl<'a> ClientTest<'a> {
             socket,
             end_socket: None,
             observed: None,
+            held: None,
             granted,
             v6,
         })
@@ -143,6 +148,7 @@ impl<'a> ClientTest<'a> {
             client.control.machine.handle_data_over(ended_ns, server_knows);
         }
         let interrupted = course.interrupted_ns.is_some();
+        let stopped_ns = course.load.stopped_ns();
         let (sample, counts, report) = course.load.conclude(ended_ns);
         if let Some(sample) = sample {
             sink.offer(Event::Sample(Box::new(sample)));
@@ -163,7 +169,9 @@ impl<'a> ClientTest<'a> {
         if let Some(client) = &self.client {
             client.set_patient(false);
         }
-        let elapsed_ns = ended_ns.saturating_sub(course.began_ns);
+        // The threads see that the time is up a moment later.
+        let over_ns = stopped_ns.filter(|_| self.ends_on_time()).unwrap_or(ended_ns);
+        let elapsed_ns = over_ns.min(ended_ns).saturating_sub(course.began_ns);
         let load_cpu = report.cpu.unwrap_or_default();
         let cpu = course.processors.and_then(|processors| processors.used(load_cpu, elapsed_ns));
         let mut measured =
@@ -252,6 +260,9 @@ impl<'a> ClientTest<'a> {
             if self.plan.reads_tcp_info && self.request.transport == Transport::Tcp {
                 self.observed = socket.try_clone().ok();
             }
+            if self.request.transport == Transport::Tcp && self.ends_on_time() {
+                self.held = socket.try_clone().ok();
+            }
             match (self.request.transport, made) {
                 (Transport::Udp, _) => {
                     if self.job.says_end && self.job.task != Task::Receive {
@@ -296,8 +307,8 @@ impl<'a> ClientTest<'a> {
                     course.load.drain();
                 }
             }
-            if self.latest_ns(course).is_some_and(|limit_ns| now_ns >= limit_ns) {
-                // A server that should have finished long ago.
+            let is_late = self.latest_ns(course).is_some_and(|limit_ns| now_ns >= limit_ns);
+            if is_late || self.ends_on_time() && course.load.phase() == Phase::Stop {
                 course.load.drain();
             }
             let stuck_ns = course.interrupted_ns.map(|at_ns| at_ns + INTERRUPTED_NS);
@@ -320,17 +331,19 @@ impl<'a> ClientTest<'a> {
         }
     }
 
-    /// When a test that its server ends has lasted too long.
+    /// Whether this end's part is over when its time is up, whatever is outstanding: a path that is down then would
+    /// otherwise make the test longer. What a sender has handed to its socket is still delivered.
+    fn ends_on_time(&self) -> bool {
+        self.job.task != Task::Send && matches!(self.request.length, Length::Seconds(_))
+    }
+
+    /// When a test that its server ends is over here.
     fn latest_ns(&self, course: &Course) -> Option<u64> {
         let began_ns = course.began_ns;
         match (self.job.task, self.request.length) {
+            // The server's word of the end may be late, or lost. A peer that isn't a netserver never stops by itself.
             (Task::Receive, Length::Seconds(seconds)) => {
-                // The datagrams that say the end may all be lost.
-                // And a peer that isn't a netserver never stops by itself.
-                let alone = self.client.is_none();
-                let ends_here = alone || self.request.transport == Transport::Udp;
-                let pad_ns = if ends_here { 0 } else { PAD_NS };
-                Some(began_ns.saturating_add(u64::from(seconds) * SECOND_NS + pad_ns))
+                Some(began_ns.saturating_add(u64::from(seconds) * SECOND_NS))
             }
             // What was sent has come soon after the server's word of it, or never will.
             (Task::Receive, Length::Units(_)) if self.request.transport == Transport::Udp => {

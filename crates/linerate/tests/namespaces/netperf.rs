@@ -1,7 +1,9 @@
 //! netperf between two hosts: the kernel's own counters are the judge.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use linerate_measure::Run;
 
 use crate::ends::Spoken;
 use crate::in_network;
@@ -70,6 +72,48 @@ fn a_stream_over_a_slow_link_ends_soon_after_its_length_with_what_arrived() {
             let [sent, arrived] =
                 ["LOCAL_BYTES_SENT", "REMOTE_BYTES_RECVD"].map(|name| figure(&output, name));
             assert!(sent > arrived && arrived > 0.0, "{test}: {output:?}");
+        }
+    });
+}
+
+#[test]
+fn a_test_ends_on_time_though_the_path_is_down_and_what_is_outstanding_counts_neither_way() {
+    const TESTS: [&str; 6] =
+        ["TCP_RR", "TCP_RR -- -b 4", "UDP_RR", "TCP_CRR", "TCP_CC", "TCP_MAERTS"];
+    in_network(|network| {
+        let _server = start_netserver(network);
+        let documents = tempfile::tempdir().unwrap();
+        let path = |place: usize| documents.path().join(format!("{place}.json"));
+        let clients: Vec<_> = (0..)
+            .zip(TESTS)
+            .map(|(place, test)| {
+                let behind = if test.contains("--") { "" } else { "--" };
+                let words = format!("-H {SERVER_V4} -l 2 -t {test} {behind} -k ELAPSED_TIME");
+                let namespace = ["netns", "exec", &network.client, PROGRAM, "netperf", "-P", "0"];
+                let mut client = Command::new("ip");
+                client.args(namespace).args(words.split_whitespace());
+                client.env("LINERATE_RUN_DOCUMENT", path(place));
+                client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(1_500));
+        network.filter(
+            "table inet linerate {\nchain input { type filter hook input priority 0; drop; }\n\
+             chain output { type filter hook output priority 0; drop; }\n}\n",
+        );
+        std::thread::sleep(Duration::from_millis(3_500));
+        run(&["ip", "netns", "exec", &network.server, "nft", "flush", "ruleset"]).unwrap();
+        for ((place, test), client) in (0..).zip(TESTS).zip(clients) {
+            let output = client.wait_with_output().unwrap();
+            assert!(output.status.success(), "{test}: {output:?}");
+            let elapsed_s = figure(&output, "ELAPSED_TIME");
+            assert!((1.5..4.0).contains(&elapsed_s), "{test}: {output:?}");
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(!told.contains("no response"), "{test}: {told}");
+            let document = std::fs::read_to_string(path(place)).unwrap();
+            let run: Run = serde_json::from_str(&document).unwrap();
+            assert!(run.summary.errors.is_empty(), "{test}: {:?}", run.summary.errors);
+            assert!(run.summary.transactions_lost.unwrap_or(0) == 0, "{test}: {:?}", run.summary);
         }
     });
 }

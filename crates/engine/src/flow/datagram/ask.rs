@@ -81,7 +81,7 @@ impl<R: Requests> DatagramAsker<R> {
             match path.receive_one(&mut local.receive_buffer) {
                 Ok(length) => {
                     if local.phase() >= Phase::Drained {
-                        return Ok(Stage::Over);
+                        return Ok(self.leave_outstanding(tally, local));
                     }
                     if self.requests.is_end(&local.receive_buffer[..length]) {
                         tally.last_ns.set(monotonic_ns());
@@ -91,6 +91,9 @@ impl<R: Requests> DatagramAsker<R> {
                 }
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                 Err(_) if local.spins_alone && !self.looks_at_clock() => {}
+                Err(_) if local.phase() >= Phase::Drained => {
+                    return Ok(self.leave_outstanding(tally, local));
+                }
                 Err(_) => return Ok(Stage::Goes(self.handle_silence())),
             }
         }
@@ -135,6 +138,16 @@ impl<R: Requests> DatagramAsker<R> {
             local.latencies.record_total_ns(latency_ns);
         }
         self.next(now_ns);
+    }
+
+    /// The load is over. A request that is outstanding when its time is up counts neither way; in a load that is given
+    /// up it is lost.
+    #[cold]
+    fn leave_outstanding(&mut self, tally: &Tally, local: &mut Local) -> Stage {
+        let reached = local.reached();
+        self.awaiting &= reached.phase >= Phase::Abort;
+        tally.last_ns.set(reached.ends_ns.min(monotonic_ns()));
+        Stage::Over
     }
 
     /// Whether a spinning flow, which asks its socket millions of times a second, asks the clock

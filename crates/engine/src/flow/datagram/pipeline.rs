@@ -74,11 +74,16 @@ impl<R: Requests> DatagramPipeline<R> {
         local: &mut Local,
     ) -> io::Result<Stage> {
         for _ in 0..CALLS_PER_TURN {
-            let Some(drained) = self.receive(path, tally, local)? else {
-                tally.last_ns.set(monotonic_ns());
-                return Ok(Stage::Over);
-            };
             let reached = local.reached();
+            let drained = match self.receive(path, tally, local)? {
+                // A socket that is shut down reads as the peer's end does.
+                None if reached.phase == Phase::Drained => true,
+                None => {
+                    tally.last_ns.set(monotonic_ns());
+                    return Ok(Stage::Over);
+                }
+                Some(drained) => drained,
+            };
             if reached.phase == Phase::Hold {
                 return Ok(Stage::Goes(Turn::Held));
             }
@@ -89,7 +94,11 @@ impl<R: Requests> DatagramPipeline<R> {
             }
             let sending = self.send_due(path, now_ns, reached, tally)?;
             if reached.phase >= Phase::Drained {
-                tally.last_ns.set(monotonic_ns());
+                if reached.phase == Phase::Drained {
+                    // What is outstanding when the time is up counts neither way.
+                    self.requests.clear();
+                }
+                tally.last_ns.set(reached.ends_ns.min(monotonic_ns()));
                 return Ok(Stage::Over);
             }
             if self.departures.are_over() && self.unanswered == 0 {
