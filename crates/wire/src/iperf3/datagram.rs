@@ -109,6 +109,8 @@ impl Header {
 /// With the highest number so far `h`, a datagram with number `s >= h + 1` makes those in between
 /// lost, and any other is out of order and, if one is lost, the one that was. Jitter is RFC 3550's:
 /// a sixteenth of the way towards each difference between two transit times.
+///
+/// Numbers of 32 bits go on modulo 2^32: each stands for the whole number nearest to `h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Arrivals {
     /// The highest number so far: what the sender has sent at least.
@@ -121,12 +123,36 @@ pub struct Arrivals {
     last_transit_ns: Option<i64>,
     /// The highest number, and datagrams that were missing, when the omitted time ended.
     omitted: Option<(u64, u64)>,
+    /// Whether the wire's numbers have 32 bits.
+    narrow: bool,
 }
 
 impl Arrivals {
+    /// The arrivals of a stream whose numbers have 64 bits where `wide`, else 32.
+    pub fn new(wide: bool) -> Self {
+        Self { narrow: !wide, ..Self::default() }
+    }
+
+    /// The whole number that the wire's `number` stands for. One that lies before the first is ahead of all.
+    #[inline]
+    fn whole(&self, number: u64) -> u64 {
+        if !self.narrow {
+            return number;
+        }
+        let ahead = (number as u32).wrapping_sub(self.highest as u32).cast_signed();
+        self.highest.checked_add_signed(ahead.into()).unwrap_or(number)
+    }
+
+    /// Whether a datagram with the wire's `number` is data: a greeting that is said again has the number 0.
+    #[inline]
+    pub fn is_data(&self, number: u64) -> bool {
+        number != 0 || self.whole(number) != 0
+    }
+
     /// A datagram came at a time on this end's clock.
     #[inline]
     pub fn record(&mut self, header: Header, now_ns: u64) {
+        let header = Header { number: self.whole(header.number), ..header };
         if header.number > self.highest {
             // The number is the peer's word, and may be anything.
             self.lost = self.lost.saturating_add(header.number - self.highest - 1);

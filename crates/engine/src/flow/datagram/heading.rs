@@ -31,10 +31,19 @@ pub(crate) trait Heading: Copy + Send + 'static {
     fn write(&self, datagram: &mut [u8], mark: Mark);
     /// Reads a datagram's mark; `None` where it isn't one of the flow.
     fn read(&self, datagram: &[u8]) -> Option<Mark>;
+    /// What a receiver finds out, before anything has come.
+    fn arrivals(&self) -> Self::Arrivals {
+        Self::Arrivals::default()
+    }
 }
 
 /// What a receiver finds out of the marks of the datagrams that come, in a dialect's arithmetic.
 pub(crate) trait Arrivals: Default {
+    /// Whether a datagram with this mark belongs to the flow, by what has come before.
+    #[inline]
+    fn accepts(&self, _mark: Mark) -> bool {
+        true
+    }
     /// So many datagrams came with numbers that follow each other, sent at one time.
     fn record_run(&mut self, first: Mark, count: u32, now_ns: u64);
     /// There is a warm-up, whether anything of it comes or not.

@@ -63,7 +63,7 @@ impl<H: Heading> DatagramReceiver<H> {
         Self {
             heading,
             unit_bytes: (step.unit_bytes as usize).max(1),
-            arrivals: Box::default(),
+            arrivals: Box::new(heading.arrivals()),
             verifier: match step.content {
                 Content::Pattern { offset } => Some(Verifier::new(offset)),
                 Content::Filler => None,
@@ -231,7 +231,8 @@ impl<H: Heading> DatagramReceiver<H> {
     #[inline]
     fn accept(&self, datagram: &[u8]) -> Option<Mark> {
         let mark = self.heading.read(datagram)?;
-        (H::ANY_LENGTH || datagram.len() == self.unit_bytes).then_some(mark)
+        let fits = H::ANY_LENGTH || datagram.len() == self.unit_bytes;
+        (fits && self.arrivals.accepts(mark)).then_some(mark)
     }
 
     #[inline]
