@@ -1,5 +1,7 @@
 //! A run document as series, and as a run of one cell.
 
+mod joins;
+
 use linerate_measure::dialect::{FlowSampleExtension, iperf3};
 use linerate_measure::sample::FlowSample;
 use linerate_measure::window::{Span, Timeline};
@@ -10,6 +12,7 @@ use crate::model::{
     NewRun, NewSeries, Origin, RunEnd, RunStatus,
 };
 use crate::outcome::{Figure, RECEIVED, SampleOutcome, TRANSACTIONS, figure_of_run};
+use joins::{Joins, joins_of};
 
 /// The series of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -158,6 +161,7 @@ fn retransmits(before: Option<&FlowSample>, now: &FlowSample) -> Option<u64> {
 struct Interval {
     span: Span,
     seconds: f64,
+    joins: Joins,
 }
 
 /// The samples of an end that have a time, in order.
@@ -171,7 +175,9 @@ impl<'a> End<'a> {
         let mut samples: Vec<(Interval, &Sample)> = Vec::new();
         // One reading of the clock for all intervals, so that each begins where the one before ended.
         let mut base = None;
-        for sample in run.samples.iter().filter(|sample| sample.role == role) {
+        let (mut joined_begin_ms, mut last_own) = (None, None);
+        let of_end: Vec<&Sample> = run.samples.iter().filter(|one| one.role == role).collect();
+        for (sample, joins) in of_end.iter().zip(joins_of(&of_end)) {
             let to_ns = i64::try_from(sample.to_ns).unwrap_or(i64::MAX);
             let from_ns = i64::try_from(sample.from_ns).unwrap_or(i64::MAX);
             let begin =
@@ -180,20 +186,43 @@ impl<'a> End<'a> {
             if to_ns <= from_ns {
                 continue;
             }
-            let begin_ms = ms(from_ns);
-            // An interval that is shorter than a millisecond takes the one that it lies in.
-            let Some(span) = Span::new(begin_ms, begin_ms.max(ms(to_ns) - 1)) else { continue };
-            let seconds = (to_ns - from_ns) as f64 / 1e9;
-            if samples.last().is_none_or(|(last, _)| last.span.end_ms < span.begin_ms) {
-                samples.push((Interval { span, seconds }, sample));
+            let end_ms = ms(to_ns) - 1;
+            let mut begin_ms = ms(from_ns);
+            let last = last_own.and_then(|place: usize| samples.get_mut(place));
+            let last_ms = last.map(|(last, _)| &mut last.span.end_ms);
+            match (joins, &last_ms) {
+                (Joins::Next, _) => begin_ms = *joined_begin_ms.get_or_insert(begin_ms),
+                (Joins::Previous, _) => {}
+                (Joins::Nothing, last_ms) => {
+                    let after_ms = last_ms.as_deref().map_or(i64::MIN, |last_ms| last_ms + 1);
+                    let joined_ms: Option<i64> = joined_begin_ms.take();
+                    begin_ms = joined_ms.map_or(begin_ms, |joined_ms| joined_ms.max(after_ms));
+                }
             }
+            // An interval that is shorter than a millisecond takes the one that it lies in.
+            let Some(span) = Span::new(begin_ms, begin_ms.max(end_ms)) else { continue };
+            let seconds = (to_ns - from_ns) as f64 / 1e9;
+            let overlaps = last_ms.as_deref().is_some_and(|last_ms| *last_ms >= span.begin_ms);
+            if let (Joins::Previous, Some(last_ms)) = (joins, last_ms) {
+                *last_ms = end_ms.max(*last_ms);
+            }
+            if joins == Joins::Nothing && overlaps {
+                continue;
+            }
+            if joins == Joins::Nothing {
+                last_own = Some(samples.len());
+            }
+            samples.push((Interval { span, seconds, joins }, sample));
         }
         Self { samples }
     }
 
     /// From the first to the last interval that is no warm-up.
     fn measured(&self) -> Option<Span> {
-        let mut measured = self.samples.iter().filter(|(_, sample)| !sample.warm_up);
+        let is_measured = |(interval, sample): &&(Interval, &Sample)| {
+            !sample.warm_up && interval.joins == Joins::Nothing
+        };
+        let mut measured = self.samples.iter().filter(is_measured);
         let (first, _) = measured.next()?;
         let (last, _) = measured.next_back().unwrap_or(self.samples.last()?);
         Span::new(first.span.begin_ms, last.span.end_ms)
@@ -378,13 +407,36 @@ fn add_series<T>(
     let mut times = Vec::new();
     let mut values = Vec::new();
     let mut before = None;
+    // The last value's seconds, and the amount and seconds that count with the next value.
+    let (mut last_s, mut joined) = (0.0, (0.0, 0.0));
     for (interval, state) in intervals.iter().zip(states) {
         let value = state.and_then(|now| (metric.value)(before, now, interval.seconds));
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            times.push(interval.span);
-            values.push(value);
-        }
         before = state.or(before);
+        let Some(value) = value.filter(|value| value.is_finite()) else { continue };
+        let seconds = interval.seconds;
+        match (interval.joins, metric.aggregation) {
+            (Joins::Nothing, Aggregation::Sum) => {
+                last_s = seconds + joined.1;
+                times.push(interval.span);
+                values.push((value * seconds + joined.0) / last_s);
+                joined = (0.0, 0.0);
+            }
+            (Joins::Nothing, _) => {
+                times.push(interval.span);
+                values.push(value);
+            }
+            (Joins::Next, Aggregation::Sum) => {
+                joined = (joined.0 + value * seconds, joined.1 + seconds);
+            }
+            (Joins::Previous, Aggregation::Sum) => {
+                if let Some(last) = values.last_mut() {
+                    *last = (*last * last_s + value * seconds) / (last_s + seconds);
+                    last_s += seconds;
+                }
+            }
+            // A level of so short a time says nothing beside the next.
+            (Joins::Next | Joins::Previous, _) => {}
+        }
     }
     let Some(timeline) = Timeline::new(times).filter(|_| !values.is_empty()) else { return false };
     let known = made.timelines.iter().position(|known| *known == timeline);

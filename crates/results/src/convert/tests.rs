@@ -71,6 +71,60 @@ fn a_run_that_is_shorter_than_a_millisecond_has_its_rates() {
     }
 }
 
+/// Samples of these lengths behind each other, microseconds, with so many bytes each; the first ones are warm-up.
+fn samples_of(parts: &[(u64, u64)], warm_up: usize) -> Vec<Sample> {
+    let mut from_ns = 0;
+    let mut made = Vec::new();
+    for (index, (length_us, bytes)) in (0..).zip(parts) {
+        let to_ns = from_ns + length_us * 1000;
+        let utc_ns = BEGAN_NS + 400_000 + to_ns as i64;
+        let warm_up = index < warm_up as u32;
+        let sample = sample(Role::Server, index, *bytes);
+        made.push(Sample { from_ns, to_ns, utc_ns, warm_up, ..sample });
+        from_ns = to_ns;
+    }
+    made
+}
+
+/// Bytes that a query over the period of a run finds, and its seconds.
+fn bytes_of_period(made: &RunSeries) -> (f64, f64) {
+    let [received] = find(made, "rx-Gbps")[..] else { panic!("{made:?}") };
+    let period = made.period.unwrap();
+    let ms = |span: &Span| (span.end_ms - span.begin_ms + 1) as f64;
+    let spans = made.timelines[received.timeline].spans().iter().zip(&received.values);
+    let inside = spans.filter(|(span, _)| period.begin_ms <= span.begin_ms);
+    let bits: f64 = inside.map(|(span, gbps)| gbps * 1e6 * ms(span)).sum();
+    (bits / 8.0, ms(&period) / 1e3)
+}
+
+#[test]
+fn an_interval_of_microseconds_counts_with_its_neighbour_and_no_byte_is_lost() {
+    let second = (1_000_000, 1_250_000);
+    // A buffer fills in 50 us: 166 Gbit/s. It comes behind the warm-up, amid, or at the end.
+    let burst = (50, 1_037_500);
+    let cases = [
+        (vec![second, burst, second, second], 1, 3_537_500_u64),
+        (vec![second, burst, second, second], 2, 2_500_000),
+        (vec![second, second, burst, burst, second], 1, 4_575_000),
+        (vec![second, second, second, burst], 1, 3_537_500),
+        (vec![burst, second, burst], 0, 3_325_000),
+    ];
+    for (parts, warm_up, measured_bytes) in cases {
+        let made = series_of(&run_of(samples_of(&parts, warm_up)), &[]);
+        let (bytes, _) = bytes_of_period(&made);
+        let error = (bytes - measured_bytes as f64).abs() / measured_bytes as f64;
+        assert!(error < 0.001, "{bytes} of {measured_bytes} in {parts:?}");
+        let [received] = find(&made, "rx-Gbps")[..] else { panic!("{made:?}") };
+        assert!(received.values.iter().all(|gbps| *gbps < 0.03), "{:?}", received.values);
+    }
+}
+
+#[test]
+fn intervals_that_are_all_short_have_their_own_values() {
+    let made = series_of(&run_of(samples_of(&[(5_000, 100); 20], 0)), &[]);
+    assert_eq!(find(&made, "rx-Gbps")[0].values.len(), 20);
+}
+
 #[test]
 fn times_by_another_clock_are_moved_at_both_ends() {
     let run = run_of(vec![sample(Role::Client, 1, 1), sample(Role::Server, 1, 1)]);
