@@ -14,6 +14,7 @@ mod recorder;
 pub mod run_document;
 pub mod secnetperf;
 mod stdout;
+mod verdict_line;
 
 use std::ffi::OsString;
 use std::path::Path;

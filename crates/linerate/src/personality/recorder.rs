@@ -21,6 +21,8 @@ pub(crate) struct Recorder {
     role: Role,
     /// What was typed.
     options: DialectOptions,
+    /// Whether the process ends with its test.
+    has_one_test: bool,
 }
 
 impl Recorder {
@@ -35,17 +37,23 @@ impl Recorder {
         cancel: &Cancel,
     ) -> Result<Self, String> {
         let output = RunOutput::of_environment(role, cancel)?;
-        Ok(Self { output, dialect, role, options })
+        Ok(Self { output, dialect, role, options, has_one_test: role == Role::Client })
     }
 
-    /// Whether a document or records are asked for.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.output.is_wanted()
+    /// Of a server that ends with its test.
+    pub(crate) fn of_one_test(self) -> Self {
+        Self { has_one_test: true, ..self }
+    }
+
+    /// Whether tests are recorded: for a document, records or a verdict.
+    fn is_judged(&self) -> bool {
+        self.output.is_judged(self.has_one_test)
     }
 
     /// The record of a test that begins, with the nearest native plan.
     pub(crate) fn begin(&self, plan: Plan) -> RunRecord {
-        let mut record = self.output.begin(self.dialect, self.role, plan);
+        let Self { output, dialect, role, has_one_test, .. } = self;
+        let mut record = output.begin(*dialect, *role, plan, *has_one_test);
         if let Some(draft) = record.draft() {
             draft.options = Some(self.options.clone());
         }
@@ -97,7 +105,7 @@ impl<D: ServedDialect> ServerRecorder<D> {
 
     /// The observer of its tests, where documents or records are asked for.
     pub(crate) fn observer(self) -> Option<Arc<dyn Observe<D::Asked, D::Report>>> {
-        self.recorder.is_wanted().then(|| Arc::new(self) as Arc<dyn Observe<_, _>>)
+        self.recorder.is_judged().then(|| Arc::new(self) as Arc<dyn Observe<_, _>>)
     }
 
     /// The record of a test that a client asks for.

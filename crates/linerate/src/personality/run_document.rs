@@ -9,6 +9,8 @@
 //!
 //! * `LINERATE_STORE` names the store that keeps the runs ([`crate::store`]).
 //!
+//! A fourth, `LINERATE_VERDICT`, asks for a line on standard error where a run was bad ([`super::verdict_line`]).
+//!
 //! How a personality uses this:
 //!
 //! 1. `Recorder::of_environment`, once, before the test begins. An error is a sentence: say it on standard
@@ -41,6 +43,7 @@ use linerate_personality::getopt::{Flag, Lexeme, Lexer};
 use serde_json::Value;
 
 use super::stdout;
+use super::verdict_line::{VerdictLine, tell_verdict};
 use crate::output::{
     Destination, NdjsonPrinter, Printer, Unwritten, narrate, render_json, render_page,
 };
@@ -67,6 +70,7 @@ pub struct RunOutput {
     document: Option<PathBuf>,
     records: Option<Records>,
     store: Option<PathBuf>,
+    verdict_line: VerdictLine,
     /// A request to stop.
     cancel: Cancel,
 }
@@ -81,7 +85,8 @@ impl RunOutput {
         let store = try_store(cancel)?;
         let asked = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let output = Self::open(asked(DOCUMENT), asked(RECORDS), role, cancel)?;
-        Ok(Arc::new(Self { store, ..output }))
+        let verdict_line = VerdictLine::of_environment()?;
+        Ok(Arc::new(Self { store, verdict_line, ..output }))
     }
 
     fn open(
@@ -92,16 +97,29 @@ impl RunOutput {
     ) -> Result<Self, String> {
         let document = document.map(|path| try_document(&path, role, cancel)).transpose()?;
         let records = records.map(|path| Records::open(path, cancel)).transpose()?;
-        Ok(Self { document, records, store: None, cancel: cancel.clone() })
+        let cancel = cancel.clone();
+        Ok(Self { document, records, cancel, ..Self::default() })
     }
 
-    /// Whether anything is asked for.
+    /// Whether a document, records or a stored run are asked for.
     pub fn is_wanted(&self) -> bool {
         self.document.is_some() || self.records.is_some() || self.store.is_some()
     }
 
-    /// The record of a test that begins.
-    pub fn begin(self: &Arc<Self>, dialect: Dialect, role: Role, plan: Plan) -> RunRecord {
+    /// Whether runs are judged: for what is asked for, or for the line on standard error of an end that has one test,
+    /// or many.
+    pub fn is_judged(&self, has_one_test: bool) -> bool {
+        self.is_wanted() || self.verdict_line.is_told(has_one_test)
+    }
+
+    /// The record of a test that begins at an end that has one test, or many.
+    pub fn begin(
+        self: &Arc<Self>,
+        dialect: Dialect,
+        role: Role,
+        plan: Plan,
+        has_one_test: bool,
+    ) -> RunRecord {
         let mut draft = Draft::new(random_run_id(), plan);
         draft.dialect = dialect;
         draft.written_by = role;
@@ -112,8 +130,14 @@ impl RunOutput {
                 Role::Server => draft.environment.server = Some(host),
             }
         }
-        let printer = NdjsonPrinter::default();
-        RunRecord { output: Arc::clone(self), draft: Some(draft), printer, kept: 0, dropped: 0 }
+        RunRecord {
+            output: Arc::clone(self),
+            draft: Some(draft),
+            tells_verdict: self.verdict_line.is_told(has_one_test),
+            printer: NdjsonPrinter::default(),
+            kept: 0,
+            dropped: 0,
+        }
     }
 
     /// Writes the document of a run that is over.
@@ -198,15 +222,6 @@ fn try_store(cancel: &Cancel) -> Result<Option<PathBuf>, String> {
         .unwrap_or(Ok(()))
         .map_err(|error| wrong(error.to_string()))?;
     Ok(Some(path))
-}
-
-/// Tells on standard error why a run is doubtful or invalid. Its original's output stays as it is. Of a run that failed
-/// the original tells why itself.
-fn tell_verdict(run: &Run) {
-    let verdict = run.status.verdict.unwrap_or_default();
-    if !run.status.reasons.is_empty() {
-        narrate(&format!("{}: {}\n", stdout::tool(), verdict.line(&run.status.reasons)));
-    }
 }
 
 /// Tells on standard error what couldn't be written. The test goes on, and the exit code stays.
@@ -323,6 +338,8 @@ pub struct RunRecord {
     output: Arc<RunOutput>,
     /// None once it is finished.
     draft: Option<Draft>,
+    /// Whether a bad run is told on standard error.
+    tells_verdict: bool,
     printer: NdjsonPrinter,
     /// Flows in the samples kept.
     kept: usize,
@@ -336,9 +353,15 @@ impl RunRecord {
         self.output.is_wanted()
     }
 
+    /// Whether what happens goes to the draft.
+    pub fn is_judged(&self) -> bool {
+        self.is_wanted() || self.tells_verdict
+    }
+
     /// What becomes known.
     pub fn draft(&mut self) -> Option<&mut Draft> {
-        self.draft.as_mut().filter(|_| self.output.is_wanted())
+        let is_judged = self.is_judged();
+        self.draft.as_mut().filter(|_| is_judged)
     }
 
     /// The load begins, at this time (UTC, nanoseconds since 1970). The draft's plan and run id stand by now.
@@ -351,7 +374,7 @@ impl RunRecord {
 
     /// An interval of an end is over.
     pub fn record_sample(&mut self, sample: &Sample) {
-        if !self.output.is_wanted() {
+        if !self.is_judged() {
             return;
         }
         self.offer(&Event::Sample(Box::new(sample.clone())));
@@ -375,9 +398,12 @@ impl RunRecord {
     }
 
     fn conclude(&mut self, outcome: Outcome, exit_code: u8, message: Option<String>) {
-        let Some(draft) = self.draft.take().filter(|_| self.output.is_wanted()) else { return };
+        let is_judged = self.is_judged();
+        let Some(draft) = self.draft.take().filter(|_| is_judged) else { return };
         let run = draft.into_run(outcome, exit_code, message);
-        tell_verdict(&run);
+        if self.tells_verdict {
+            tell_verdict(&run);
+        }
         if let Some(records) = &self.output.records {
             let limit = (run.written_by == Role::Server).then_some(SERVER_READER_LIMIT);
             records.deliver(self.printer.render_run(&run, self.dropped), limit);

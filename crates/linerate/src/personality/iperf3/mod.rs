@@ -292,6 +292,8 @@ impl Performance<'_> {
     fn recorder(&self, cancel: &Cancel) -> Result<Arc<ServerRecorder<Iperf3Server>>, String> {
         let recorder = record::recorder(Role::Server, self.words, cancel)
             .map_err(|why| format!("error - {why}"))?;
+        let one_off = self.options.server.one_off;
+        let recorder = if one_off { recorder.of_one_test() } else { recorder };
         let dialect = Iperf3Server { interval: self.options.interval() };
         Ok(Arc::new(ServerRecorder::new(recorder, dialect)))
     }

@@ -25,7 +25,7 @@ pub(super) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub(super) fn new(request: &Request, record: Option<&'a mut RunRecord>) -> Self {
         let interim = request.plan.interval_ns.map(|_| Interim::new(request));
-        let record = record.filter(|record| record.is_wanted());
+        let record = record.filter(|record| record.is_judged());
         Self { interim, record, is_started: false, has_sample: false }
     }
 

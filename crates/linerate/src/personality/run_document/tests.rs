@@ -16,7 +16,7 @@ fn open(document: Option<&Path>, records: Option<&Path>) -> Result<Arc<RunOutput
 }
 
 fn begin(output: &Arc<RunOutput>) -> RunRecord {
-    output.begin(Dialect::Iperf3, Role::Client, plan())
+    output.begin(Dialect::Iperf3, Role::Client, plan(), true)
 }
 
 fn read(path: &Path) -> Run {
@@ -82,7 +82,7 @@ fn both_ends_of_a_test_may_share_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let output = open(Some(directory.path()), None).unwrap();
     for role in [Role::Client, Role::Server] {
-        let mut record = output.begin(Dialect::Iperf3, role, plan());
+        let mut record = output.begin(Dialect::Iperf3, role, plan(), false);
         record.draft().unwrap().run_id = "1".to_owned();
         record.finish(Outcome::Complete, 0, None);
     }
