@@ -91,11 +91,8 @@ impl Asker {
                 }
                 received => received?,
             };
-            if length == 0 && local.phase() == Phase::Drained {
-                return Ok(self.leave_outstanding(tally, local));
-            }
             if length == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return self.handle_end(tally, local);
             }
             tally.record_received(length);
             self.unreceived -= length;
@@ -116,6 +113,15 @@ impl Asker {
             }
         }
         Ok(Stage::Goes(Turn::Again))
+    }
+
+    /// Nothing more comes of a response that is outstanding.
+    #[cold]
+    fn handle_end(&mut self, tally: &Tally, local: &mut Local) -> io::Result<Stage> {
+        match local.phase() {
+            Phase::Drained => Ok(self.leave_outstanding(tally, local)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// The load's time is up, and the response that is outstanding isn't awaited: it counts neither way.

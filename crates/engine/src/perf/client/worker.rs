@@ -47,7 +47,6 @@ pub(super) struct Worker<'a, M> {
     latency_limit: usize,
     running: bool,
     progress: Progress,
-    looks: DeliveryLooks,
     totals: Totals,
 }
 
@@ -93,8 +92,7 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             dial_after_ns: 0,
             latency_limit: latencies.saturating_mul(connections) as usize,
             running: true,
-            progress: Progress::new(now_us()),
-            looks: DeliveryLooks::new(&endpoint),
+            progress: Progress::new(now_us(), DeliveryLooks::new(&endpoint)),
             totals: Totals::default(),
             plan,
             context,
@@ -131,11 +129,11 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
                 let left_ns = self.dial_after_ns.saturating_sub(monotonic_ns());
                 at_most = at_most.min(Duration::from_nanos(left_ns));
             }
-            self.endpoint.wait(at_most.min(self.looks.left(now_us())))?;
+            self.endpoint.wait(at_most.min(self.progress.looks.left(now_us())))?;
             while let Some((link, event)) = self.endpoint.poll_event() {
                 self.handle_event(link, event);
             }
-            if self.looks.is_due(now_us()) {
+            if self.progress.looks.is_due(now_us()) {
                 self.look_for_deliveries();
             }
         }
@@ -238,6 +236,32 @@ impl<'a, M: Multiplexer> Worker<'a, M> {
             let now_us = now_us();
             self.exchange(link, stream, |exchange| exchange.record_delivered(bytes, now_us));
         }
+    }
+
+    /// Counts what has reached the server by now. An acknowledgement is a sign of life as what it sends is.
+    fn look_for_deliveries(&mut self) {
+        if !self.endpoint.tells_deliveries_late() {
+            return;
+        }
+        let began_us = now_us();
+        let mut is_heard = false;
+        for (link, connection) in &mut self.links {
+            let Some(acks) = self.endpoint.received_acks(*link) else { continue };
+            if acks == connection.acks {
+                continue;
+            }
+            connection.acks = acks;
+            is_heard = true;
+            for (stream, exchange) in connection.streams.iter_mut() {
+                let Some(bytes) = self.endpoint.delivered_bytes(*link, stream) else { continue };
+                let record = |one: &mut Exchange| one.record_delivered(bytes, began_us);
+                self.context.counts.record(exchange, record);
+            }
+        }
+        if is_heard {
+            self.progress.record(began_us);
+        }
+        self.progress.looks.record(began_us, now_us());
     }
 
     fn exchange<T>(

@@ -88,14 +88,26 @@ pub struct Exchange {
     received_bytes: u64,
     first_response_us: Option<u64>,
     receive_end_us: Option<u64>,
+    motion: Motion,
+    cuts: Cuts,
+}
+
+/// What moved last, µs.
+#[derive(Clone, Copy, Debug)]
+struct Motion {
     /// When something last reached either end.
-    moved_us: u64,
+    any_us: u64,
     /// When bytes of the request last reached the other end.
     delivered_us: Option<u64>,
+}
+
+/// What ended before its end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cuts {
     /// The run's end, or the loss of the other end, cut the sending off: its time ends with the last delivery.
-    send_cut: bool,
-    /// The other end, or the path to it, broke it off.
-    broken_off: bool,
+    sending: bool,
+    /// The other end, or the path to it, broke the exchange off.
+    by_peer: bool,
 }
 
 impl Exchange {
@@ -112,10 +124,8 @@ impl Exchange {
             received_bytes: 0,
             first_response_us: None,
             receive_end_us: None,
-            moved_us: now_us,
-            delivered_us: None,
-            send_cut: false,
-            broken_off: false,
+            motion: Motion { any_us: now_us, delivered_us: None },
+            cuts: Cuts::default(),
         }
     }
 
@@ -169,8 +179,8 @@ impl Exchange {
     /// So many bytes more have reached the other end; more than were sent is all of them.
     pub fn handle_delivered(&mut self, bytes: u64, now_us: u64) {
         if bytes > 0 {
-            self.moved_us = now_us;
-            self.delivered_us = Some(now_us);
+            self.motion.any_us = now_us;
+            self.motion.delivered_us = Some(now_us);
         }
         self.delivered_bytes = self.delivered_bytes.saturating_add(bytes).min(self.sent_bytes);
         if self.finished_sending && self.delivered_bytes == self.sent_bytes {
@@ -190,7 +200,7 @@ impl Exchange {
             return false;
         }
         self.received_bytes += bytes;
-        self.moved_us = now_us;
+        self.motion.any_us = now_us;
         let first_us = *self.first_response_us.get_or_insert(now_us);
         let expired = self.shape.timed && now_us.saturating_sub(first_us) >= self.shape.download;
         if finished || expired {
@@ -207,7 +217,8 @@ impl Exchange {
         }
         let bytes = most_bytes.min(self.delivered_bytes);
         self.delivered_bytes -= bytes;
-        self.delivered_us = at_us.or(self.delivered_us).filter(|_| self.delivered_bytes > 0);
+        self.motion.delivered_us =
+            at_us.or(self.motion.delivered_us).filter(|_| self.delivered_bytes > 0);
         bytes
     }
 
@@ -223,7 +234,7 @@ impl Exchange {
 
     /// The other end resets the stream. Without the end of its response that breaks the exchange off.
     pub fn handle_reset(&mut self, now_us: u64) {
-        self.broken_off |= self.receive_end_us.is_none();
+        self.cuts.by_peer |= self.receive_end_us.is_none();
         self.handle_send_aborted(now_us);
         self.handle_receive_aborted(now_us);
     }
@@ -236,14 +247,14 @@ impl Exchange {
 
     /// The other end is gone. What was not over by then ended when something last reached either end.
     pub fn handle_vanished(&mut self) {
-        self.broken_off |= !self.is_over();
+        self.cuts.by_peer |= !self.is_over();
         self.cut_sending();
-        self.handle_receive_aborted(self.moved_us);
+        self.handle_receive_aborted(self.motion.any_us);
     }
 
     fn cut_sending(&mut self) {
-        self.send_cut |= self.send_end_us.is_none();
-        self.handle_send_aborted(self.delivered_us.unwrap_or(self.moved_us));
+        self.cuts.sending |= self.send_end_us.is_none();
+        self.handle_send_aborted(self.motion.delivered_us.unwrap_or(self.motion.any_us));
     }
 
     /// Whether both directions have ended.
@@ -269,14 +280,14 @@ impl Exchange {
         Outcome {
             upload: (upload > 0 && sent_well).then(|| Transfer {
                 bytes: sent,
-                elapsed_us: since_opening(match self.send_cut {
+                elapsed_us: since_opening(match self.cuts.sending {
                     true => send_end_us,
                     false => send_end_us.max(receive_end_us),
                 }),
             }),
             download: (download > 0 && received_well)
                 .then(|| Transfer { bytes: received, elapsed_us: since_opening(receive_end_us) }),
-            latency_us: (sent_well && received_well && !self.broken_off)
+            latency_us: (sent_well && received_well && !self.cuts.by_peer)
                 .then(|| receive_end_us.saturating_sub(self.opened_us)),
         }
     }

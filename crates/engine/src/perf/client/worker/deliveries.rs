@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use linerate_wire::perf::exchange::Exchange;
-
-use super::{Worker, now_us};
 use crate::transport::multiplexer::Multiplexer;
 
 /// The shortest time between two looks.
@@ -33,39 +30,11 @@ impl DeliveryLooks {
         Duration::from_micros(self.next_us.saturating_sub(now_us))
     }
 
-    fn record(&mut self, began_us: u64, ended_us: u64) {
+    pub(super) fn record(&mut self, began_us: u64, ended_us: u64) {
         if self.next_us < u64::MAX {
             let took_us = ended_us.saturating_sub(began_us);
             self.next_us = ended_us.saturating_add(LEAST_US.max(TIMES * took_us));
         }
-    }
-}
-
-impl<M: Multiplexer> Worker<'_, M> {
-    /// Counts what has reached the server by now. An acknowledgement is a sign of life as what it sends is.
-    pub(super) fn look_for_deliveries(&mut self) {
-        if !self.endpoint.tells_deliveries_late() {
-            return;
-        }
-        let began_us = now_us();
-        let mut is_heard = false;
-        for (link, connection) in &mut self.links {
-            let Some(acks) = self.endpoint.received_acks(*link) else { continue };
-            if acks == connection.acks {
-                continue;
-            }
-            connection.acks = acks;
-            is_heard = true;
-            for (stream, exchange) in connection.streams.iter_mut() {
-                let Some(bytes) = self.endpoint.delivered_bytes(*link, stream) else { continue };
-                let record = |one: &mut Exchange| one.record_delivered(bytes, began_us);
-                self.context.counts.record(exchange, record);
-            }
-        }
-        if is_heard {
-            self.progress.record(began_us);
-        }
-        self.looks.record(began_us, now_us());
     }
 }
 

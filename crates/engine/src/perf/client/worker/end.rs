@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use super::deliveries::DeliveryLooks;
 use super::{Connection, Worker, now_us};
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::perf::Ending;
@@ -18,11 +19,13 @@ const CLOSING_LIMIT_NS: u64 = 2 * SECOND_NS;
 pub(super) struct Progress {
     pub(super) last_us: u64,
     longest_us: u64,
+    /// When it is next looked whether something has come that isn't told by itself.
+    pub(super) looks: DeliveryLooks,
 }
 
 impl Progress {
-    pub(super) fn new(now_us: u64) -> Self {
-        Self { last_us: now_us, longest_us: 0 }
+    pub(super) fn new(now_us: u64, looks: DeliveryLooks) -> Self {
+        Self { last_us: now_us, longest_us: 0, looks }
     }
 
     #[inline]
