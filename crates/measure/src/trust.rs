@@ -104,6 +104,10 @@ pub enum ReasonCode {
     CpuSteal,
     /// Waits for a processor make up a good part of the latency.
     WaitInLatency,
+    /// An end slept between packets, though the test asked for busy polling.
+    BusyPollRefused,
+    /// A kernel granted other socket buffers than the test asked for.
+    BufferSize,
     /// The server served other tests at the same time.
     OtherTests,
     /// The rate rose for most of the run, or became another in it for good.
@@ -130,6 +134,8 @@ pub enum ReasonUnit {
     Ratio,
     /// Bits per second.
     Bps,
+    /// Bytes.
+    Bytes,
     /// Times as much.
     Times,
     /// A number of things.

@@ -102,10 +102,11 @@ impl NativeAcceptor {
             max_time_ns: options.max_time_ns,
             max_descriptors: raise_open_files_limit(),
             processors: processors(&options.cpus),
-            // One processor is left to everybody else.
+            // One processor is left to everybody else. A server that has only one polls on it all the same, as
+            // its owner asked: the scheduler shares it.
             spinning_threads: options
                 .busy_poll
-                .then(|| processors(&options.cpus).min(processors(&[]).saturating_sub(1))),
+                .then(|| processors(&options.cpus).min(processors(&[]).saturating_sub(1)).max(1)),
         };
         let local = datagrams.local_addr().ok().and_then(|local| local.as_socket());
         let binding = Binding { bind: None, device: options.bind_device.clone() };

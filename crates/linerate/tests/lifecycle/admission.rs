@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
 use crate::ends::{Client, Ended, Server, holds_within};
@@ -161,9 +162,11 @@ fn a_server_polls_without_sleeping_only_where_it_allows_that() {
         let document = server.measure(&format!("{load} --busy-poll")).document(0);
         let notes = server_notes(&document);
         assert!(notes.contains("serve --busy-poll"), "{load}: {notes}");
+        assert!(document.reason_codes().contains(&"busy_poll_refused"), "{load}");
     }
     let document = server.measure("rr --count 100").document(0);
     assert!(!server_notes(&document).contains("busy"));
+    assert!(!document.reason_codes().contains(&"busy_poll_refused"));
 
     let allows = Server::start("--busy-poll");
     let many = "--flows 2000 --threads 16 --busy-poll --time 300ms --active all";
@@ -174,7 +177,28 @@ fn a_server_polls_without_sleeping_only_where_it_allows_that() {
         assert!(notes.contains("did not poll without sleeping"), "{notes}");
     }
     let document = allows.measure("rr --count 100 --busy-poll").document(0);
-    assert_eq!(server_notes(&document).contains("sleeping"), processors == 1);
+    assert!(!server_notes(&document).contains("sleeping"));
+    assert_eq!(document.report("server")["waiting"]["spins"], true);
+}
+
+/// A process pinned to one processor is how latency is measured.
+#[test]
+fn a_server_with_one_processor_polls_on_it_where_its_owner_allows_that() {
+    let before = sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).unwrap();
+    let mut only = CpuSet::new();
+    only.set(first);
+    // The server inherits what this thread may use.
+    sched_setaffinity(None, &only).unwrap();
+    let server = Server::start("--busy-poll");
+    sched_setaffinity(None, &before).unwrap();
+    for load in
+        ["rr --count 100", "rr --udp --count 100", "rr --quic --count 100", "stream --time 300ms"]
+    {
+        let document = server.measure(&format!("{load} --busy-poll")).document(0);
+        assert_eq!(document.report("server")["waiting"]["spins"], true, "{load}");
+        assert!(!document.reason_codes().contains(&"busy_poll_refused"), "{load}");
+    }
 }
 
 #[test]

@@ -37,6 +37,12 @@ impl Document {
         self.0["status"]["message"].as_str().unwrap_or_default()
     }
 
+    /// The codes of the reasons to doubt it.
+    pub(crate) fn reason_codes(&self) -> Vec<&str> {
+        let reasons = self.0["status"]["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
+        reasons.iter().filter_map(|reason| reason["code"].as_str()).collect()
+    }
+
     pub(crate) fn outcome(&self) -> &str {
         self.0["status"]["outcome"].as_str().unwrap_or_default()
     }

@@ -244,8 +244,10 @@ fn judge_sum(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
     }
 }
 
-/// A load by bytes is done when they have arrived.
+/// A load by bytes is done when they have arrived. Datagrams get lost: it is done when they have been sent, and so is a
+/// load by sends.
 fn judge_asked(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
+    judge_asked_sends(workload, lane, reasons);
     if let (End::Bytes { bytes }, Some(_), Some(received)) =
         (workload.end, lane.sent(), lane.received())
         && received.bytes < bytes
@@ -253,6 +255,23 @@ fn judge_asked(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
     {
         let (received, way) = (received.bytes, way_of(lane));
         reasons.push(format!("{bytes} bytes were asked for {way}, and {received} arrived"));
+    }
+}
+
+fn judge_asked_sends(workload: &Workload, lane: &Lane, reasons: &mut Vec<String>) {
+    let Kind::Stream { send_bytes, .. } = workload.kind else { return };
+    let (Some(sent), 0) = (lane.sent(), workload.omit_ns) else { return };
+    let send_bytes = u64::from(send_bytes.max(1));
+    let bytes = match workload.end {
+        End::Bytes { bytes } if workload.has_datagrams() => bytes,
+        End::Count { count } => count.saturating_mul(send_bytes),
+        _ => return,
+    };
+    // What this end dropped itself was tried.
+    let refused = lane.datagrams().and_then(|counts| counts.refused).unwrap_or(0);
+    if sent.bytes.saturating_add(refused.saturating_mul(send_bytes)) < bytes {
+        let (sent, way) = (sent.bytes, way_of(lane));
+        reasons.push(format!("{bytes} bytes were asked for {way}, and {sent} were sent"));
     }
 }
 

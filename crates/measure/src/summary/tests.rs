@@ -283,6 +283,37 @@ fn bytes_that_do_not_fit() {
 }
 
 #[test]
+fn datagrams_and_sends_that_were_asked_for_and_not_sent() {
+    let mut workload = Workload {
+        end: End::Bytes { bytes: 2_000 },
+        ..Workload::stream(Direction::Up, Transport::Udp)
+    };
+    let mut client = report(Role::Client, vec![sender(0, 1_500, 1)]);
+    let server = report(Role::Server, vec![receiver(0, 1_000, 1)]);
+    let reasons = judge(&workload, Some(&client), Some(&server));
+    assert_one_reason(&reasons, &["2000 bytes were asked for from the client", "1500 were sent"]);
+    // Lost on the path, or dropped by the sender's own queue: all was tried.
+    client.flows[0].datagrams =
+        Some(DatagramCounts { sent: Some(1), refused: Some(1), ..DatagramCounts::default() });
+    assert!(judge(&workload, Some(&client), Some(&server)).is_empty());
+    client.flows[0] = sender(0, 2_000, 2);
+    assert!(judge(&workload, Some(&client), Some(&server)).is_empty());
+    for transport in [Transport::Tcp, Transport::Udp] {
+        workload = Workload::stream(Direction::Up, transport);
+        let Kind::Stream { send_bytes, .. } = workload.kind else { unreachable!() };
+        workload.end = End::Count { count: 2 };
+        let bytes = u64::from(send_bytes);
+        let judged = |sent_bytes| {
+            let client = report(Role::Client, vec![sender(0, sent_bytes, 2)]);
+            let server = report(Role::Server, vec![receiver(0, sent_bytes, 2)]);
+            judge(&workload, Some(&client), Some(&server))
+        };
+        assert_one_reason(&judged(bytes), &[&format!("{} bytes were asked for", 2 * bytes)]);
+        assert!(judged(2 * bytes).is_empty());
+    }
+}
+
+#[test]
 fn wrong_and_unchecked_bytes() {
     let (mut workload, mut client, server) = sound();
     workload.payload.verify = true;

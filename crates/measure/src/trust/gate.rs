@@ -98,6 +98,7 @@ pub fn judge_run(judged: Judged<'_>) -> Vec<Reason> {
         judged.add_standstills(report, &mut reasons);
         judged.add_gaps(report, &mut reasons);
         judged.add_processor(report, other, &mut reasons);
+        reasons.extend(judged.refused_busy_poll(report));
         reasons.extend(other_tests(report));
         reasons.extend(clock_step(judged.samples, report.role));
     }
@@ -298,6 +299,13 @@ impl Judged<'_> {
                     "ask for fewer per second, or for more flows",
                 )
             },
+            Quantity::SendBufferBytes | Quantity::ReceiveBufferBytes => reason(
+                ReasonCode::BufferSize,
+                ReasonUnit::Bytes,
+                asked,
+                "raise net.core.wmem_max and net.core.rmem_max at that end, or ask for a --window that \
+                 its kernel grants",
+            ),
             // Where the conductor saw the gap itself, that is told.
             Quantity::ArrivingS if !told_before.iter().any(|it| it.code == ReasonCode::Gap) => {
                 let gap = (asked - got) / asked;
@@ -394,6 +402,27 @@ impl Judged<'_> {
             Some(share(busy_us.saturating_mul(1000), time_ns) >= HELD_BUSY)
         });
         is_any(busy.collect())
+    }
+
+    /// What was measured has wake-ups in it that the test asked to be without.
+    fn refused_busy_poll(&self, report: &EndReport) -> Option<Reason> {
+        let slept = report.waiting.is_some_and(|waiting| !waiting.spins);
+        (self.workload.threading.busy_poll && slept).then(|| Reason {
+            end: Some(report.role),
+            way_out: Some(
+                "allow busy polling at the server (serve --busy-poll), with a processor for each \
+                 thread, or ask for none"
+                    .to_owned(),
+            ),
+            ..told(
+                ReasonCode::BusyPollRefused,
+                format!(
+                    "busy polling was asked for, and the {} slept between packets: its wake-ups are \
+                     part of the figures",
+                    report.role.name()
+                ),
+            )
+        })
     }
 
     fn slipped(&self) -> Option<Reason> {

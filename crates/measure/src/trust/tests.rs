@@ -1,7 +1,9 @@
 use super::*;
 use crate::dialect::DialectOptions;
 use crate::plan::{Direction, End, Kind, Rate, Transport, Workload};
-use crate::report::{Disturbance, EndReport, FlowReport, Quota, Standstills, ThreadDemand};
+use crate::report::{
+    Disturbance, EndReport, FlowReport, Quota, SocketFacts, Standstills, ThreadDemand, Waiting,
+};
 use crate::run::{Draft, Outcome, Run};
 use crate::sample::{
     CpuSeconds, DatagramCounts, FlowSample, MachineCpu, QuicStatus, Sample, TcpStatus, Traffic,
@@ -397,6 +399,56 @@ fn waits_are_a_part_of_latencies() {
     let reason = only(&draft);
     assert_eq!(reason.code, ReasonCode::WaitInLatency);
     assert!((reason.value.unwrap() - 0.3).abs() < 0.01, "{reason:?}");
+}
+
+#[test]
+fn an_end_that_slept_where_polling_was_asked_for_makes_any_load_doubtful() {
+    let polls = Waiting { spins: true, ..Waiting::default() };
+    let stream = Workload::stream(Direction::Up, Transport::Tcp);
+    for kind in [stream.kind, Workload::rr(Transport::Tcp).kind] {
+        let mut draft = sound(Transport::Tcp, 10);
+        draft.plan.workload = Workload { kind, ..draft.plan.workload.clone() };
+        for end in [&mut draft.client, &mut draft.server] {
+            end.as_mut().unwrap().waiting = Some(polls);
+        }
+        draft.plan.workload.threading.busy_poll = true;
+        let refused = |draft: &Draft| -> Vec<_> {
+            let reasons = status(draft).reasons.into_iter();
+            reasons.filter(|it| it.code == ReasonCode::BusyPollRefused).map(|it| it.end).collect()
+        };
+        assert!(refused(&draft).is_empty());
+        draft.server.as_mut().unwrap().waiting = Some(Waiting::default());
+        assert_eq!(refused(&draft), [Some(Role::Server)]);
+        draft.client.as_mut().unwrap().waiting = Some(Waiting::default());
+        assert_eq!(refused(&draft), [Some(Role::Client), Some(Role::Server)]);
+        draft.plan.workload.threading.busy_poll = false;
+        assert!(refused(&draft).is_empty());
+    }
+}
+
+#[test]
+fn socket_buffers_other_than_asked_for_make_a_run_doubtful() {
+    let mut draft = sound(Transport::Tcp, 10);
+    draft.plan.workload.socket.window_bytes = Some(4_000_000);
+    let sized = |bytes| {
+        Some(SocketFacts {
+            send_buffer_bytes: bytes,
+            receive_buffer_bytes: bytes,
+            ..SocketFacts::default()
+        })
+    };
+    for end in [&mut draft.client, &mut draft.server] {
+        // The kernel tells twice what it grants.
+        end.as_mut().unwrap().flows[0].socket = sized(Some(8_000_000));
+    }
+    assert!(status(&draft).reasons.is_empty());
+    draft.server.as_mut().unwrap().flows[0].socket = sized(Some(425_984));
+    let reasons = status(&draft).reasons;
+    assert!(!reasons.is_empty());
+    for reason in reasons {
+        assert_eq!((reason.code, reason.end), (ReasonCode::BufferSize, Some(Role::Server)));
+        assert_eq!((reason.value, reason.limit), (Some(212_992.0), Some(4_000_000.0)));
+    }
 }
 
 #[test]
