@@ -9,12 +9,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from . import figures, machine, network, placement, table
+from . import figures, machine, network, placement, regressions, table
 from .options import parse_options
 from .outcome import FAIL, Outcome
 from .page import Page
 from .pairs import run_row
 from .process import BROKEN, adopt_orphans, end_orphans, reason_of
+from .revision import older_rows, revision_of
 from .rows import all_rows, self_check_rows, selected
 from .tools import BareLoop, BareTls, Linerate
 from .tools.search import PROGRAMS, find_peers, version
@@ -92,11 +93,18 @@ def find_tools(options, rows):
     if BareTls in needed:
         paths[BareTls] = build_example("tls_stream")
     if Linerate in needed:
-        path = options.linerate or build_directory() / "release" / "linerate"
-        if not os.access(path, os.X_OK):
-            sys.exit(f"{path} is not there: build it with `cargo build --release -p linerate`")
-        paths[Linerate] = Path(path).resolve()
+        paths[Linerate] = program_of(options)
     return paths
+
+
+def program_of(options):
+    """The linerate that is measured."""
+    build = options.regressions or "release"
+    path = options.linerate or build_directory() / build / "linerate"
+    if not os.access(path, os.X_OK):
+        flag = "--release " if build == "release" else ""
+        sys.exit(f"{path} is not there: build it with `cargo build {flag}-p linerate`")
+    return Path(path).resolve()
 
 
 def print_header(options, net, paths, rows):
@@ -149,7 +157,9 @@ def run_rows(options, rows, outcomes, page=None):
                     outcomes.append(Outcome(row.name, name, row.bar, row.figure,
                                             skipped=f"{missing[0]} not found"))
                     continue
-                outcomes.append(outcome_of(row, name, context, net))
+                attempt = lambda: outcome_of(row, name, context, net)  # noqa: B023, E731
+                is_recorded = options.regressions and options.record is None
+                outcomes.append(regressions.attempted(row, attempt) if is_recorded else attempt())
                 if page:
                     outcomes[-1].notes += page.notes(outcomes[-1])
                 if sys.stderr.isatty():
@@ -164,26 +174,59 @@ def _interrupt(_signal, _frame):
     raise KeyboardInterrupt
 
 
+def rows_of(options):
+    """The rows that the options choose."""
+    if options.self_check:
+        rows = self_check_rows()
+    elif options.regressions:
+        rows = regressions.judged_rows(figures.load(), options.regressions)
+    else:
+        rows = all_rows()
+    return selected(rows, options.rows)
+
+
+def listed(options, rows):
+    """The exit code of an option that only prints or remakes a page; None: rows are to be run."""
+    try:
+        if options.list:
+            print("\n".join(table.render_row(row) for row in rows), flush=True)
+            return 0
+        if options.older:
+            older = sorted(older_rows(figures.load()["rows"]))
+            print("".join(f"{row:<45} {place}\n" for row, place in older), end="", flush=True)
+            return 1 if older else 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if options.remake_page:
+        figures.keep(figures.load())
+        return 0
+    return None
+
+
+def recorded_revision(options):
+    """The commit and day that figures are kept with; a sentence where they can't be."""
+    if options.record not in figures.load()["machines"]:
+        return None, f"describe this machine under `machines` in {figures.FIGURES} first"
+    return revision_of(program_of(options))
+
+
 def main(arguments=None):
     """0: no row failed; 1: one failed, or none came to a figure; 2: usage; 130: interrupted."""
     options = parse_options(arguments)
-    rows = selected(self_check_rows() if options.self_check else all_rows(), options.rows)
+    rows = rows_of(options)
     if not rows:
         print("no row has such a name; --list shows them all", file=sys.stderr)
         return 2
-    if options.list:
-        try:
-            print("\n".join(table.render_row(row) for row in rows), flush=True)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    if options.remake_page:
-        figures.record([], None)
-        return 0
-    if options.record is not None and options.record not in figures.load()["machines"]:
-        print(f"--record {options.record}: describe this machine under `machines` in {figures.FIGURES} first",
-              file=sys.stderr)
-        return 2
+    code = listed(options, rows)
+    if code is not None:
+        return code
+    revision = None
+    if options.record is not None:
+        revision, problem = recorded_revision(options)
+        if problem:
+            print(f"--record {options.record}: {problem}", file=sys.stderr)
+            return 2
     for kind in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(kind, _interrupt)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -203,8 +246,10 @@ def main(arguments=None):
     print(table.render_doubt(options), end="")
     if options.json:
         table.write_json(options.json, options, outcomes)
-    if options.record is not None:
-        figures.record(outcomes, options.record)
+    if options.record is not None and options.regressions:
+        figures.record_regressions(outcomes, options.record, options.regressions, revision)
+    elif options.record is not None:
+        figures.record(outcomes, options.record, revision)
     if interrupted:
         return INTERRUPTED
     return exit_code(outcomes)

@@ -9,6 +9,9 @@ from .placement import NAMES
 
 PAIRS, SECONDS = 20, 2.0
 QUICK_PAIRS, QUICK_SECONDS = 6, 0.5
+REGRESSION_PAIRS, REGRESSION_SECONDS = 6, 0.3
+LEAST_SHARE = 0.6  # of a ratio on record: less is a regression
+BUILDS = ("release", "debug")  # of linerate, each with ratios of its own
 
 
 def parse_options(arguments):
@@ -39,12 +42,20 @@ def parse_options(arguments):
     add("--record", metavar="MACHINE",
         help="keep the figures in benches/figures.json under this machine's mark, in the place of the"
              " rows' older ones, and remake docs/benchmark.md from all of them")
+    add("--regressions", nargs="?", const=BUILDS[0], choices=BUILDS, metavar="BUILD",
+        help=f"a few rows that need no peer, {REGRESSION_PAIRS} pairs of {REGRESSION_SECONDS:g} s: fail where one is"
+             f" below {LEAST_SHARE:g} of what is recorded for this build of linerate"
+             f" ({' or '.join(BUILDS)}; {BUILDS[0]})")
+    add("--older", action="store_true",
+        help="list the kept rows whose code changed after they were measured, and stop; 1: there are some")
     add("--remake-page", action="store_true", help="remake docs/benchmark.md from benches/figures.json and stop")
     add("--list", action="store_true", help="list the rows with their bars and stop")
     add("--self-check", action="store_true",
         help="compare the C loops with themselves: the ratio must be near 1")
     options = parser.parse_args(arguments)
     pairs, seconds = (QUICK_PAIRS, QUICK_SECONDS) if options.quick else (PAIRS, SECONDS)
+    if options.regressions:
+        pairs, seconds = REGRESSION_PAIRS, REGRESSION_SECONDS
     options.pairs = pairs if options.pairs is None else options.pairs
     options.seconds = seconds if options.seconds is None else options.seconds
     if options.quick:

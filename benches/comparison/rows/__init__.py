@@ -7,12 +7,13 @@ from .before import before_rows
 from .personalities import personality_rows
 from .proxy import proxy_rows
 from .quic import quic_rows
+from .regression import regression_rows
 from .row import Row, against, alone, self_check_rows
 from .tcp import BULK, tcp_rows
 from .transactions import connect_rows, rr_rows
 from .udp import udp_rows
 
-__all__ = ["Row", "all_rows", "self_check_rows", "selected"]
+__all__ = ["Row", "all_rows", "regression_rows", "self_check_rows", "selected"]
 
 
 def all_rows():

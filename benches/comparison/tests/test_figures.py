@@ -9,6 +9,8 @@ from ..outcome import Outcome
 from ..rows import all_rows
 from ..table import entry_of, render_entry, render_outcome
 
+REVISION = {"commit": "0123abcd", "day": "2026-11-01"}
+
 
 def outcome(row, values, **more):
     """An outcome of six pairs or more in one placement."""
@@ -20,11 +22,27 @@ class Figures(unittest.TestCase):
 
     def test_the_page_shows_the_figures_that_are_kept(self):
         page = figures.PAGE.read_text(encoding="utf-8")
-        remade = figures.remade(page, figures.load())
-        self.assertTrue(page == remade, "run benches/compare --remake-page")
+        document = figures.load()
+        shown = [re.sub(rf" {figures.OLDER_MARK}( \*)?$", lambda match: match[1] or "", line) for line in page.splitlines()]
+        remade = figures.remade(page, document, set()).splitlines()
+        self.assertTrue(shown == remade, "run benches/compare --remake-page")
+
+    def test_every_figure_has_the_commit_and_the_day_of_its_program(self):
+        document = figures.load()
+        for entry in document["rows"] + document["regressions"]:
+            self.assertRegex(entry["commit"], "^[0-9a-f]{7,40}$")
+            self.assertRegex(entry["day"], "^20[0-9]{2}-[0-9]{2}-[0-9]{2}$")
+
+    def test_a_row_that_is_older_than_its_code_is_marked(self):
+        document = figures.load()
+        entry = document["rows"][0]
+        remade = figures.remade(figures.PAGE.read_text(encoding="utf-8"), document, {(entry["row"], entry["placement"])})
+        marked = [line for line in remade.splitlines() if re.search(rf" {figures.OLDER_MARK}( \*)?$", line)]
+        self.assertEqual(len(marked), 1)
+        self.assertTrue(marked[0].startswith(entry["row"]))
 
     def test_rows_at_equal_packets_come_first_and_longer_packets_are_marked(self):
-        remade = figures.remade(figures.PAGE.read_text(encoding="utf-8"), figures.load())
+        remade = figures.remade(figures.PAGE.read_text(encoding="utf-8"), figures.load(), set())
         _, _, rest = remade.partition(figures.BEGIN.format(figures.QUIC))
         lines = [line for line in rest.partition(figures.END)[0].splitlines() if re.match("[a-zC]", line)]
         marks = [line.endswith(f" {figures.LONGER_MARK}") for line in lines if " / " in line]
@@ -51,17 +69,18 @@ class Figures(unittest.TestCase):
         document = {"machines": {"z": {}}, "rows": []}
         row = all_rows()[0].name
         for median in (1.1, 1.2):
-            document = figures.merged(document, [outcome(row, [median] * 6, least_values=6)], "z")
+            document = figures.merged(document, [outcome(row, [median] * 6, least_values=6)], "z", REVISION)
         self.assertEqual([entry["median"] for entry in document["rows"]], [1.2])
+        self.assertEqual([(entry["commit"], entry["day"]) for entry in document["rows"]], [tuple(REVISION.values())])
         for undecided in (outcome(row, [1.3], least_values=6), outcome(row, [1.3] * 6, is_judged=False)):
-            self.assertEqual(figures.merged(document, [undecided], "z"), document)
+            self.assertEqual(figures.merged(document, [undecided], "z", REVISION), document)
 
     def test_rows_against_an_earlier_build_are_not_kept(self):
         document = {"machines": {"": {}}, "rows": []}
         names = [row.name for row in all_rows() if row.name.endswith("/ linerate-before")]
         self.assertTrue(names)
         measured = [outcome(name, [1.0] * 6, least_values=6) for name in names]
-        self.assertEqual(figures.merged(document, measured, ""), document)
+        self.assertEqual(figures.merged(document, measured, "", REVISION), document)
 
     def test_a_kept_row_is_shown_as_the_table_showed_it(self):
         measured = outcome("a row", [1.0, 1.1, 1.2, 1.3, 1.4, 1.5], notes=["a note"],
