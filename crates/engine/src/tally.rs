@@ -42,11 +42,13 @@ pub(crate) enum Progress {
     Ended = 2,
 }
 
-/// Texts that connections exchange beside their payload.
+/// Texts that connections exchange beside their payload, and what is counted of single connections beside them.
 #[derive(Debug, Default)]
 pub(crate) struct TextTally {
     pub(crate) sent_bytes: Counter,
     pub(crate) received_bytes: Counter,
+    /// Bytes, payload included, of connections that the run itself ended, which their peers had not acknowledged then.
+    pub(crate) unacknowledged_bytes: Counter,
 }
 
 impl TextTally {
@@ -181,6 +183,8 @@ impl FrameTally {
 #[derive(Debug, Default)]
 pub(crate) struct DatagramTally {
     pub(crate) sent: Counter,
+    /// Those that this machine's stack refused.
+    pub(crate) refused: Counter,
     pub(crate) received: Counter,
     /// Those that the peer has sent at least, by the numbers that have come.
     pub(crate) expected: Counter,
@@ -252,6 +256,7 @@ impl Tally {
             transactions: self.transactions.value(),
             latency_sum_ns: self.timed.latency_sum_ns.value(),
             datagrams_sent: self.datagrams.sent.value(),
+            datagrams_refused: self.datagrams.refused.value(),
             datagrams_received: self.datagrams.received.value(),
             datagrams_expected: self.datagrams.expected.value(),
             loss_events: self.datagrams.loss_events.value(),
@@ -347,6 +352,7 @@ pub(crate) struct Counts {
     pub(crate) transactions: u64,
     pub(crate) latency_sum_ns: u64,
     pub(crate) datagrams_sent: u64,
+    pub(crate) datagrams_refused: u64,
     pub(crate) datagrams_received: u64,
     pub(crate) datagrams_expected: u64,
     pub(crate) loss_events: u64,
@@ -365,6 +371,7 @@ impl Counts {
             transactions: self.transactions.wrapping_add(other.transactions),
             latency_sum_ns: self.latency_sum_ns.wrapping_add(other.latency_sum_ns),
             datagrams_sent: self.datagrams_sent.wrapping_add(other.datagrams_sent),
+            datagrams_refused: self.datagrams_refused.wrapping_add(other.datagrams_refused),
             datagrams_received: self.datagrams_received.wrapping_add(other.datagrams_received),
             datagrams_expected: self.datagrams_expected.wrapping_add(other.datagrams_expected),
             loss_events: self.loss_events.wrapping_add(other.loss_events),
@@ -388,6 +395,7 @@ impl Counts {
             transactions: self.transactions.saturating_sub(earlier.transactions),
             latency_sum_ns: self.latency_sum_ns.saturating_sub(earlier.latency_sum_ns),
             datagrams_sent: self.datagrams_sent.saturating_sub(earlier.datagrams_sent),
+            datagrams_refused: self.datagrams_refused.saturating_sub(earlier.datagrams_refused),
             datagrams_received: self.datagrams_received.saturating_sub(earlier.datagrams_received),
             datagrams_expected: self.datagrams_expected.saturating_sub(earlier.datagrams_expected),
             loss_events: self.loss_events.saturating_sub(earlier.loss_events),

@@ -4,8 +4,8 @@
 //! the clients' samples over, and ends them when the trial is decided.
 
 use linerate_measure::hunt::{
-    Hunt, JointJudge, Outcome, RateUnit, Reported, Step, Trial, TrialRecord, TrialVerdict, observe,
-    observe_answers, totals,
+    Hunt, JointJudge, Outcome, RateUnit, Reported, Step, Trial, TrialRecord, TrialVerdict,
+    observations, totals,
 };
 use linerate_measure::units::{render_count, render_rate};
 use linerate_measure::{Run, Sample, Workload};
@@ -92,8 +92,8 @@ impl Hunting {
         if now.judge.verdict().is_some() {
             return false;
         }
-        let seen = [observe(&self.workload, sample), observe_answers(&self.workload, sample)];
-        seen.iter().flatten().for_each(|observation| now.judge.handle(member, observation));
+        let seen = observations(&self.workload, sample);
+        seen.for_each(|observation| now.judge.handle(member, &observation));
         now.judge.verdict().is_some()
     }
 

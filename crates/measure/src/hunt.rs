@@ -28,7 +28,7 @@ pub use bisection::{Bisection, BisectionStep, keeps_loss};
 pub use estimate::{HuntTime, estimate};
 pub use joint::JointJudge;
 pub use judge::{Judge, Seen};
-pub use observe::{observe, observe_answers, totals};
+pub use observe::{observations, observe, observe_answers, totals};
 pub use ratio::{Bad, Decision, RatioTest};
 pub use record::{HuntRecord, TrialRecord};
 pub use reported::Reported;
@@ -172,6 +172,19 @@ pub enum Purpose {
 /// from any common start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observation {
+    /// What held the sender's transport up. Comes before what the interval has sent.
+    Backpressure {
+        /// The interval's start.
+        from_ns: u64,
+        /// Its end.
+        to_ns: u64,
+        /// Items that a queue of the sender's machine dropped.
+        refused: u64,
+        /// Whether the transport held more at the interval's end than it could send at once.
+        is_full: bool,
+        /// How long the transport has waited for its windows since its beginning, where it tells.
+        window_wait_ns: Option<u64>,
+    },
     /// The sender has sent.
     Sent {
         /// The interval's start.
@@ -233,6 +246,9 @@ pub enum Breach {
     Queue,
     /// Nothing arrived.
     Nothing,
+    /// The sender's transport took less than was due: the windows of the path or of the peer were full, or the queue
+    /// of the sender's own interface.
+    Backpressure,
 }
 
 /// Why a trial says nothing of the path.

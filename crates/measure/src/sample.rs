@@ -148,6 +148,10 @@ pub struct FlowSample {
     /// the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<Box<QuicStatus>>,
+    /// How full the buffer of the socket was at the interval's end, from 0 to 1, of what this end had sent and its
+    /// interface had not taken (UDP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer_ratio: Option<f64>,
     /// Datagrams of the interval, where they are counted flow by flow (iperf3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Box<DatagramCounts>>,

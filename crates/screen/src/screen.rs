@@ -68,8 +68,10 @@ impl Screen {
     pub fn handle_started(&mut self, plan: &Plan, now_ns: u64) {
         let workload = plan.workload.clone();
         let length_ns = match workload.end {
-            End::Time { duration_ns } => Some(duration_ns.saturating_add(workload.omit_ns)),
-            End::Bytes { .. } | End::Count { .. } => None,
+            End::Time { duration_ns: duration_ns @ 1.. } => {
+                Some(duration_ns.saturating_add(workload.omit_ns))
+            }
+            End::Time { .. } | End::Bytes { .. } | End::Count { .. } => None,
         };
         let so_far = SoFar::new(workload);
         let history = History::default();

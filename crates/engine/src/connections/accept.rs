@@ -171,6 +171,8 @@ impl AcceptLoop<'_> {
         for one in std::mem::take(&mut self.incoming).into_iter().flatten() {
             if matches!(one.stage, Stage::Opening) {
                 self.hand_over_incoming(one);
+            } else if self.accept.tells.each.is_some() {
+                self.script.record_unacknowledged(self.tally, one.carrier.unacknowledged_bytes());
             }
         }
     }

@@ -121,6 +121,11 @@ pub(crate) trait Carrier: LifeStream {
         None
     }
 
+    /// Bytes that were sent and that the peer has not acknowledged, where the kernel tells.
+    fn unacknowledged_bytes(&self) -> u64 {
+        0
+    }
+
     /// What the kernel knows of it, where it is TCP.
     fn kernel_figures(&self) -> Option<(TcpStatus, TcpCounts)> {
         None

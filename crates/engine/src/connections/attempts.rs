@@ -206,7 +206,14 @@ impl<C: Carrier> Attempts<C> {
     /// a connection that is closed with bytes unread.
     fn part_in_order(&mut self) {
         let mut into = vec![0; DISCARDED_AT_ONCE_BYTES];
-        let mut parting: Vec<&mut Attempt<C>> = self.under_way.iter_mut().flatten().collect();
+        let script = &self.part.script;
+        let mut parting: Vec<&mut Attempt<C>> = Vec::new();
+        for (index, attempt) in self.under_way.iter_mut().enumerate() {
+            let Some(attempt) = attempt else { continue };
+            let unacknowledged_bytes = attempt.carrier.unacknowledged_bytes();
+            script.record_unacknowledged(self.slots.tally(index), unacknowledged_bytes);
+            parting.push(attempt);
+        }
         for attempt in &mut parting {
             // One that the peer has reset is over.
             let _reset = attempt.carrier.finish_sending();

@@ -21,7 +21,7 @@ use super::script::{LifeStream, Progress};
 use super::slots::Milestones;
 use super::spin_wait::{Awaited, SpinWait};
 use crate::flow::{CALLS_PER_TURN, Local};
-use crate::socket::{TcpCounts, tcp_counts, tcp_status};
+use crate::socket::{TcpCounts, tcp_counts, tcp_status, tcp_unacknowledged_bytes};
 use crate::tally::Tally;
 use crate::transport::{ByteStream, Tcp, Tls};
 
@@ -175,6 +175,10 @@ impl Carrier for TcpCarrier {
         let local = self.socket().local_addr().ok()?.as_socket()?;
         let peer = self.socket().peer_addr().ok()?.as_socket()?;
         Some((local, peer))
+    }
+
+    fn unacknowledged_bytes(&self) -> u64 {
+        tcp_unacknowledged_bytes(self.as_fd()).unwrap_or(0)
     }
 
     fn kernel_figures(&self) -> Option<(TcpStatus, TcpCounts)> {

@@ -131,6 +131,14 @@ impl Script {
         Self { texts: flow.cloned(), ..self }
     }
 
+    /// Counts bytes that the peer of a connection of `tally` had not acknowledged when the run itself ended it.
+    pub(super) fn record_unacknowledged(&self, tally: &Tally, bytes: u64) {
+        if bytes > 0 {
+            let tally = self.texts.as_ref().map_or(tally, |flow| &flow.tally);
+            tally.extra().texts.unacknowledged_bytes.add(bytes);
+        }
+    }
+
     /// Whether it has nothing but sends and receives of fixed sizes, one after the other: then a call may block.
     pub(super) fn is_plain(&self) -> bool {
         self.life.is_none()

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use linerate_measure::Role;
+use linerate_measure::sample::DatagramCounts;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
 use linerate_wire::ctstraffic::media::datagram::{Datagram, SENDER_FREQUENCY, START};
@@ -19,7 +20,7 @@ use socket2::{Socket, Type};
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, plus, since};
 use super::media_events::{Events, with_events};
 use super::media_plan::MediaClientPlan;
-use super::media_run::{MediaEnd, conduct};
+use super::media_run::{MediaEnd, Moved, conduct};
 use super::media_server::ticks;
 use super::{MediaTotals, PORT_RETRIES};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
@@ -111,6 +112,8 @@ struct MediaClient<'a> {
     begun: u64,
     next: NextStream,
     totals: MediaTotals,
+    /// When datagrams were received first and last.
+    moved_ns: (Option<u64>, Option<u64>),
     began_ns: u64,
 }
 
@@ -133,6 +136,7 @@ impl<'a> MediaClient<'a> {
             begun: 0,
             next: NextStream::default(),
             totals: MediaTotals::default(),
+            moved_ns: (None, None),
             began_ns: monotonic_ns(),
         }
     }
@@ -288,6 +292,9 @@ impl<'a> MediaClient<'a> {
             );
             let now_ns = monotonic_ns();
             let count = *received.as_ref().unwrap_or(&0);
+            if count > 0 {
+                self.moved_ns = (self.moved_ns.0.or(Some(now_ns)), Some(now_ns));
+            }
             let came = trains.get(..count).unwrap_or_default();
             for (slot, train) in buffer.chunks_exact(LONGEST_TRAIN_BYTES).zip(came) {
                 self.handle_train(&mut stream, now_ns, slot, *train);
@@ -381,6 +388,12 @@ impl MediaEnd for MediaClient<'_> {
             count(stream, &mut self.totals);
         }
         self.totals
+    }
+
+    fn moved(&self) -> Moved {
+        let dropped_by_socket = Some(self.totals.socket_drops);
+        let datagrams = DatagramCounts { dropped_by_socket, ..DatagramCounts::default() };
+        Moved { first_ns: self.moved_ns.0, last_ns: self.moved_ns.1, datagrams }
     }
 
     fn turn(&mut self, now_ns: u64, until_ns: u64, rest_until_ns: u64) {

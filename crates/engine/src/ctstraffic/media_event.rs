@@ -114,6 +114,10 @@ pub struct MediaTotals {
     /// A client's: packets that the kernel dropped because a socket's buffer was full. Datagrams that came merged
     /// (receive offload) count as one.
     pub socket_drops: u64,
+    /// A server's: datagrams of frames that this machine's stack took.
+    pub sent_datagrams: u64,
+    /// A server's: datagrams of frames that a queue of this machine dropped.
+    pub queue_drops: u64,
     /// A server's: STARTs that were ignored because they would have exceeded a rate.
     pub refused: u64,
 }

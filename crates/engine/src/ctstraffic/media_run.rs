@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use linerate_measure::report::{HostFacts, Waiting};
+use linerate_measure::report::{FlowReport, HostFacts, Waiting};
+use linerate_measure::sample::{DatagramCounts, Traffic};
 use linerate_measure::{EndReport, Role};
 use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 
@@ -49,9 +50,21 @@ pub(super) trait MediaEnd {
     /// What came of all streams until now.
     fn totals(&mut self) -> MediaTotals;
 
+    /// What was moved until now, beside [`MediaEnd::totals`].
+    fn moved(&self) -> Moved;
+
     /// Does what is due, then waits until there is more to do, or until a time; not before `rest_until_ns` in any
     /// case.
     fn turn(&mut self, now_ns: u64, until_ns: u64, rest_until_ns: u64);
+}
+
+/// When an end has moved datagrams, and what it knows of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    /// The first and the last time; `None`: never.
+    pub(super) first_ns: Option<u64>,
+    pub(super) last_ns: Option<u64>,
+    pub(super) datagrams: DatagramCounts,
 }
 
 /// Runs an end until all is done, until the time is up or until it is cancelled.
@@ -110,26 +123,45 @@ pub(super) fn conduct(
     }
     let now_ns = monotonic_ns();
     tell_status(&mut end, &mut rows, now_ns);
+    let totals = end.totals();
     MediaRun {
-        totals: end.totals(),
+        totals,
         open: end.open() as u64,
         elapsed_ns: now_ns - began_ns,
         is_complete,
         lost_events: events.lost(),
-        report: report(&end, (&machine, &mark), now_ns - began_ns),
+        report: report(&end, &totals, (&machine, &mark), (began_ns, now_ns)),
     }
 }
 
 /// What the calling thread, which has carried all streams, and the machine have done since the run began.
 fn report(
     end: &impl MediaEnd,
+    totals: &MediaTotals,
     (machine, mark): (&MachineTimes, &CostMark),
-    elapsed_ns: u64,
+    (began_ns, ended_ns): (u64, u64),
 ) -> EndReport {
     let cost = mark.cost();
+    let Moved { first_ns, last_ns, datagrams } = end.moved();
+    let since_beginning = |at_ns: u64| at_ns.saturating_sub(began_ns);
+    let traffic = Some(Traffic { bytes: totals.counts.bits / 8, calls: None });
+    let (sent, received) = match end.role() {
+        Role::Client => (None, traffic),
+        Role::Server => (traffic, None),
+    };
+    // All streams are one flow: those that come and go have no numbers that both ends know.
+    let flow = FlowReport {
+        sent,
+        received,
+        from_ns: first_ns.map(since_beginning),
+        to_ns: last_ns.map(since_beginning),
+        datagrams: Some(datagrams),
+        ..FlowReport::default()
+    };
     EndReport {
         host: HostFacts { ran_on_cpus: cost.ran_on_cpus, ..HostFacts::default() },
-        elapsed_ns,
+        flows: vec![flow],
+        elapsed_ns: ended_ns.saturating_sub(began_ns),
         cpu: Some(cost.cpu),
         waiting: Some(Waiting { spins: end.spins(), ..cost.waiting }),
         machine_cpu: MachineTimes::now().cpus_since(machine),

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 
 use bytes::BytesMut;
 use linerate_measure::Role;
+use linerate_measure::sample::DatagramCounts;
 use linerate_wire::ctstraffic::ConnectionId;
 use linerate_wire::ctstraffic::Fault;
 use linerate_wire::ctstraffic::data::Reference;
@@ -18,13 +19,13 @@ use linerate_wire::ctstraffic::media::receiver::FrameCounts;
 use linerate_wire::ctstraffic::media::sender::{Outgoing, StreamSender};
 use linerate_wire::ctstraffic::media::shape::{Train, TrainLimits};
 use rustix::event::{PollFd, PollFlags};
-use socket2::{Socket, Type};
+use socket2::{Domain, Socket, Type};
 
 use super::MediaTotals;
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd};
 use super::media_events::{Events, with_events};
 use super::media_plan::MediaServerPlan;
-use super::media_run::{MediaEnd, conduct};
+use super::media_run::{MediaEnd, Moved, conduct};
 use super::sockets::listen_at_each;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::Call;
@@ -32,7 +33,10 @@ use crate::control::random;
 use crate::error::Error;
 use crate::event::Cancel;
 use crate::poll::poll_until;
-use crate::socket::{Outgoing as Packets, enable_packet_facts, receive_packets, send_packets};
+use crate::socket::{
+    Outgoing as Packets, Queues, enable_packet_facts, receive_packets, send_packets,
+    take_path_errors, tell_refusals,
+};
 
 /// Room for STARTs that wait: thousands, each of which takes 768 bytes of the kernel's memory.
 const START_ROOM_BYTES: usize = 4 << 20;
@@ -65,6 +69,8 @@ pub fn run_media_server(
             // As many as the kernel allows at worst.
             let _fewer = socket.set_recv_buffer_size(START_ROOM_BYTES);
         }
+        // Without the option the kernel says that a datagram was sent which a queue of this machine has dropped.
+        let _dropped_untold = tell_refusals(socket.as_fd(), address.is_ipv6());
         // A host with several addresses must answer from the one that was asked.
         enable_packet_facts(socket.as_fd(), address.is_ipv6(), address.ip().is_unspecified());
         Ok(socket)
@@ -127,6 +133,8 @@ struct MediaServer<'a> {
     room: Room,
     accepted: u64,
     totals: MediaTotals,
+    /// When datagrams of frames were sent first and last.
+    moved_ns: (Option<u64>, Option<u64>),
     began_ns: u64,
 }
 
@@ -153,6 +161,7 @@ impl<'a> MediaServer<'a> {
             room: Room { train: datagram.repeat(most), incoming: BytesMut::new() },
             accepted: 0,
             totals: MediaTotals::default(),
+            moved_ns: (None, None),
             began_ns: monotonic_ns(),
         }
     }
@@ -219,7 +228,7 @@ impl<'a> MediaServer<'a> {
             began_ns: now_ns,
             bits: 0,
             unsent: None,
-            limits: TRAIN,
+            limits: if cuts_trains(ends.peer) { SINGLE } else { TRAIN },
         };
         let addresses = self.addresses(&ends);
         let index = self.free.pop().unwrap_or(self.streams.len());
@@ -262,6 +271,10 @@ impl<'a> MediaServer<'a> {
                 (Ok(()), Some(next_ns)) => self.put_back(index, stream, next_ns),
                 (Ok(()), None) => self.end(index, stream, None),
                 (Err(error), _) if is_passing(&error) => {
+                    self.put_back(index, stream, monotonic_ns() + AGAIN_NS);
+                }
+                // The socket is every stream's: the error is that of another one's client.
+                (Err(_), _) if take_path_errors(self.sockets[stream.ends.socket].as_fd()) => {
                     self.put_back(index, stream, monotonic_ns() + AGAIN_NS);
                 }
                 (Err(error), _) => {
@@ -331,11 +344,22 @@ impl<'a> MediaServer<'a> {
             segment_bytes,
             bytes,
         };
-        send_packets(self.sockets[stream.ends.socket].as_fd(), &packets)?;
-        if !matches!(next, Outgoing::Id) {
-            let bits = 8 * bytes.len() as u64;
-            stream.bits += bits;
-            self.totals.counts.bits += bits;
+        let datagrams = segment_bytes.map_or(1, |each| bytes.len().div_ceil(each.max(1).into()));
+        match send_packets(self.sockets[stream.ends.socket].as_fd(), &packets) {
+            sent if matches!(next, Outgoing::Id) => sent?,
+            // A datagram that a queue of this machine drops is lost as one that the path drops: it isn't sent again.
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                self.totals.queue_drops += datagrams as u64;
+            }
+            sent => {
+                sent?;
+                let bits = 8 * bytes.len() as u64;
+                stream.bits += bits;
+                self.totals.counts.bits += bits;
+                self.totals.sent_datagrams += datagrams as u64;
+                let now_ns = monotonic_ns();
+                self.moved_ns = (self.moved_ns.0.or(Some(now_ns)), Some(now_ns));
+            }
         }
         Ok(())
     }
@@ -386,6 +410,15 @@ impl MediaEnd for MediaServer<'_> {
         self.totals
     }
 
+    fn moved(&self) -> Moved {
+        let datagrams = DatagramCounts {
+            sent: Some(self.totals.sent_datagrams),
+            refused: Some(self.totals.queue_drops),
+            ..DatagramCounts::default()
+        };
+        Moved { first_ns: self.moved_ns.0, last_ns: self.moved_ns.1, datagrams }
+    }
+
     fn turn(&mut self, _now_ns: u64, until_ns: u64, rest_until_ns: u64) {
         (0..self.sockets.len()).for_each(|socket| self.receive(socket));
         self.send_due();
@@ -399,7 +432,19 @@ impl MediaEnd for MediaServer<'_> {
             .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN))
             .collect();
         poll_until(&mut polled, due_ns.min(until_ns).max(rest_until_ns));
+        for (socket, polled) in self.sockets.iter().zip(&polled) {
+            if polled.revents().contains(PollFlags::ERR) {
+                take_path_errors(socket.as_fd());
+            }
+        }
     }
+}
+
+/// Whether a queue of this machine on the way to this address cuts trains of datagrams and drops parts of them untold.
+fn cuts_trains(peer: SocketAddr) -> bool {
+    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, None);
+    let connected = socket.and_then(|socket| socket.connect(&peer.into()).map(|()| socket));
+    connected.is_ok_and(|socket| Queues::of(&socket).cut_trains)
 }
 
 fn local_address(socket: &Socket) -> Option<SocketAddr> {

@@ -85,20 +85,40 @@ impl TcpPlan {
         }
     }
 
-    /// The nearest native workload.
+    /// The nearest native workload, as documents have it: what no option limits has the time limit, or an open end.
     pub fn workload(&self) -> Workload {
+        let time_ns =
+            self.time_limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        let end = match self.count() {
+            Some(count) => End::Count { count },
+            None => End::Time { duration_ns: time_ns },
+        };
+        Workload { end, ..self.load() }
+    }
+
+    /// Connections in all; `None`: any number.
+    fn count(&self) -> Option<u64> {
+        match &self.end {
+            TcpEnd::Client { connections, iterations, .. } => {
+                iterations.map(|count| count.saturating_mul((*connections).into()))
+            }
+            TcpEnd::Server { limit, .. } => *limit,
+        }
+    }
+
+    /// The load that carries it. It ends by number; the run's conductor knows the time limit.
+    pub(super) fn load(&self) -> Workload {
         let threads = processors(&self.cpus);
-        let (flows, count, most_threads) = match &self.end {
-            TcpEnd::Client { connections, iterations, most_pending, .. } => {
-                let total = iterations.map(|count| count.saturating_mul((*connections).into()));
-                // Each thread has a part of the connections that may be on their way.
-                (*connections, total, most_pending.unwrap_or(u32::MAX))
+        let (flows, most_threads) = match &self.end {
+            // Each thread has a part of the connections that may be on their way.
+            TcpEnd::Client { connections, most_pending, .. } => {
+                (*connections, most_pending.unwrap_or(u32::MAX))
             }
             // At a server, a flow stands for all connections of a thread.
-            TcpEnd::Server { limit, .. } => (threads, *limit, u32::MAX),
+            TcpEnd::Server { .. } => (threads, u32::MAX),
         };
         let mut workload = Workload {
-            end: End::Count { count: count.unwrap_or(u64::MAX) },
+            end: End::Count { count: self.count().unwrap_or(u64::MAX) },
             flows,
             interval_ns: self.status_ns,
             ..Workload::connect(Transport::Tcp)

@@ -13,7 +13,7 @@ use super::tcp_event::{TcpEvent, TcpStatus, TcpTotals};
 use super::tcp_notices::Notices;
 use super::tcp_plan::{TcpEnd, TcpPlan};
 use super::{LAST_LINES_NS, LOOK_NS, PORT_RETRIES};
-use crate::clock::monotonic_ns;
+use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::{Accept, AcceptLimits, Dial, Routes, Rules, TellConnections, Tells};
 use crate::error::Error;
 use crate::event::Cancel;
@@ -22,6 +22,9 @@ use crate::waker::Waker;
 
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: u32 = 16;
+
+/// Shards that are stopped end within this: they read what still comes for half a second.
+const STOP_NS: u64 = 2_000 * MILLISECOND_NS;
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub struct TcpRun {
     pub sent_bytes: u64,
     /// Bytes received, likewise.
     pub received_bytes: u64,
+    /// Bytes of data sent that the other ends have acknowledged.
+    pub acknowledged_bytes: u64,
     /// How long it took.
     pub elapsed_ns: u64,
     /// What this end counted.
@@ -82,7 +87,7 @@ fn prepare(
     tell: TellConnections,
     waker: &Arc<Waker>,
 ) -> Result<(Load, Option<String>), Error> {
-    let workload = plan.workload();
+    let workload = plan.load();
     let prepared = |connections| {
         let (role, steps) = (plan.role(), plan.steps());
         Load::prepare_given(role, &workload, steps, &plan.cpus, waker, Some(connections))
@@ -192,35 +197,56 @@ impl Conductor<'_> {
     }
 
     /// The last row, and what came of all. What is under way when a run is stopped counts as neither completed nor
-    /// failed.
+    /// failed. Shards that are stopped send until they see it: the totals and the last row are those of when they have
+    /// ended, so that no peer receives more than this end says it sent.
     fn conclude(mut self, is_stopped: bool) -> TcpRun {
-        let now_ns = monotonic_ns();
+        let mut ended_ns = monotonic_ns();
         // The lines of a run that is stopped take no longer than this.
-        let until_ns = if is_stopped { now_ns.saturating_add(LAST_LINES_NS) } else { u64::MAX };
-        self.notices.take_all(until_ns, self.tell);
-        self.tell_status(now_ns);
+        let until_ns = match is_stopped {
+            true => ended_ns.saturating_add(LAST_LINES_NS),
+            false => u64::MAX,
+        };
         if is_stopped {
-            self.load.abort();
+            ended_ns = self.stop(ended_ns);
         }
+        self.notices.take_all(until_ns, self.tell);
+        self.tell_status(ended_ns);
         let Self { load, mut notices, tell, began_ns, last } = self;
-        // Connections that are ended then are no part of it.
-        let ended_ns = is_stopped.then_some(now_ns);
-        let (sample, report) = load.finish(monotonic_ns());
+        let (_, (sent_bytes, received_bytes)) = last;
+        let acknowledged_bytes = load.payload().0.saturating_sub(load.unacknowledged_bytes());
+        let (sample, report) = load.finish(ended_ns);
         // The shards have ended, and with them what they tell.
         notices.take_all(until_ns, tell);
         let totals = notices.totals();
         if let Some(sample) = sample {
             tell(TcpEvent::Sample(Box::new(extended(sample, totals))));
         }
-        let (_, (sent_bytes, received_bytes)) = last;
         TcpRun {
             totals,
             sent_bytes,
             received_bytes,
-            elapsed_ns: ended_ns.unwrap_or_else(monotonic_ns).saturating_sub(began_ns),
+            acknowledged_bytes,
+            elapsed_ns: ended_ns.saturating_sub(began_ns),
             report,
             lost_events: notices.lost(),
         }
+    }
+
+    /// Ends all connections, and waits until the shards have; returns when bytes were last seen to move, not before
+    /// `now_ns`.
+    fn stop(&mut self, now_ns: u64) -> u64 {
+        self.load.abort();
+        let (mut moved_ns, mut moved) = (now_ns, self.load.bytes_with_texts());
+        let until_ns = now_ns.saturating_add(STOP_NS);
+        while !self.load.all_ended() && monotonic_ns() < until_ns {
+            std::thread::sleep(Duration::from_nanos(MILLISECOND_NS));
+            self.notices.take(self.tell);
+            let bytes = self.load.bytes_with_texts();
+            if bytes != moved {
+                (moved_ns, moved) = (monotonic_ns(), bytes);
+            }
+        }
+        moved_ns
     }
 
     fn tell_status(&mut self, now_ns: u64) {

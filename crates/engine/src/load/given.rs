@@ -153,6 +153,19 @@ impl Load {
         })
     }
 
+    /// Payload that was sent and received.
+    pub(crate) fn payload(&self) -> (u64, u64) {
+        let counts = sum(&self.flows);
+        (counts.sent_bytes, counts.received_bytes)
+    }
+
+    /// Bytes of connections that the run itself ended, which their peers had not acknowledged then.
+    pub(crate) fn unacknowledged_bytes(&self) -> u64 {
+        let tallies = self.flows.iter().flatten().filter_map(|flow| flow.tally.known_extra());
+        let bytes = tallies.map(|extra| extra.texts.unacknowledged_bytes.value());
+        bytes.fold(0, u64::saturating_add)
+    }
+
     /// Ends the shards, as [`Load::finish`] does, and says, too, what all flows have done.
     pub(crate) fn conclude(self, now_ns: u64) -> (Option<Sample>, Counts, EndReport) {
         let flows = self.flows.clone();

@@ -17,7 +17,7 @@ use super::{Interval, Intervals};
 use crate::flow::FlowShared;
 use crate::probe::MachineTimes;
 use crate::shard::Shard;
-use crate::socket::tcp_status;
+use crate::socket::{send_buffer_ratio, tcp_status};
 use crate::tally::Counts;
 
 type Flows = [Option<Arc<FlowShared>>];
@@ -261,14 +261,16 @@ fn totals(since: &Counts, lost: u64, frames: Option<[u64; 4]>) -> Sample {
     let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
     let (transactions, latency_sum_ns) = (since.transactions, since.latency_sum_ns);
     let (sent, received) = (since.datagrams_sent, since.datagrams_received);
+    let refused = since.datagrams_refused;
     let expected = since.datagrams_expected;
     Sample {
         sent: traffic(since.sent_bytes, since.send_calls),
         received: traffic(since.received_bytes, since.receive_calls),
         transactions: (transactions > 0).then_some(transactions),
         latency_mean_ns: (latency_sum_ns > 0).then(|| latency_sum_ns as f64 / transactions as f64),
-        datagrams: (sent + received > 0).then(|| DatagramCounts {
+        datagrams: (sent + received + refused > 0).then(|| DatagramCounts {
             sent: (sent > 0).then_some(sent),
+            refused: (refused > 0).then_some(refused),
             received: (received > 0).then_some(received),
             // As far as the numbers that have come tell; the report has the exact count.
             lost: (expected > 0).then_some(lost),
@@ -305,6 +307,11 @@ fn flow_samples(flows: &Flows, now: &Reading, last: &Reading) -> Vec<FlowSample>
         received_bytes: (counts.receive_calls > 0).then_some(counts.received_bytes),
         tcp: flow.socket.as_ref().and_then(|socket| tcp_status(socket.as_fd())),
         quic: flow.path().map(Box::new),
+        send_buffer_ratio: flow
+            .socket
+            .as_ref()
+            .filter(|_| counts.datagrams_sent > 0)
+            .and_then(|socket| send_buffer_ratio(socket.as_fd())),
         ..FlowSample::default()
     };
     flows.iter().flatten().zip(counts).map(sample).collect()

@@ -8,7 +8,7 @@ use linerate_engine::event::{Cancel, Event, Sink};
 use linerate_engine::{Lease, random_run_id};
 use linerate_measure::hunt::{
     Goal, Hunt, Judge, Outcome as Found, Reported, Seen, Step, Trial, TrialRecord, TrialVerdict,
-    estimate, observe, observe_answers, totals,
+    estimate, observations, totals,
 };
 use linerate_measure::record::Record;
 use linerate_measure::run::{Draft, Status, exit};
@@ -215,7 +215,9 @@ fn record_of(
 ) -> TrialRecord {
     let mut record = TrialRecord::new(goal, trial, verdict, seen);
     record.started_utc_ns = run.environment.started_utc_ns;
-    record.items.dropped_by_socket = run.summary.datagrams.unwrap_or_default().dropped_by_socket;
+    let datagrams = run.summary.datagrams.unwrap_or_default();
+    record.items.dropped_by_socket = datagrams.dropped_by_socket;
+    record.items.refused = datagrams.refused.filter(|refused| *refused > 0);
     record
 }
 
@@ -230,9 +232,8 @@ fn watch(
     loop {
         match events.recv_timeout(LOOK) {
             Ok(Event::Sample(sample)) => {
-                let seen =
-                    [observe(&plan.workload, &sample), observe_answers(&plan.workload, &sample)];
-                seen.iter().flatten().for_each(|observation| judge.handle(observation));
+                let seen = observations(&plan.workload, &sample);
+                seen.for_each(|observation| judge.handle(&observation));
                 if judge.verdict().is_some() {
                     stop.request();
                 }

@@ -154,7 +154,7 @@ pub(super) fn render_value(unit: Option<Unit>, value: f64) -> String {
     }
 }
 
-/// The smallest difference that would have been seen, of figures in which none was.
+/// The difference that would have been seen in 90 % of comparisons, of figures in which none was.
 fn render_smallest(comparison: &Comparison) -> String {
     let unseen = comparison.metrics.iter().filter(|one| one.verdict == Finding::NoDifferenceSeen);
     let parts: Vec<String> = unseen
@@ -169,7 +169,10 @@ fn render_smallest(comparison: &Comparison) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    wrap(&format!("Differences of so much would have been seen: {}", parts.join(", ")))
+    wrap(&format!(
+        "With a probability of 90 % differences of so much would have been seen: {}",
+        parts.join(", ")
+    ))
 }
 
 fn render_difference(difference: &Difference) -> String {

@@ -83,6 +83,7 @@ fn render_why(goal: &Goal, trial: &TrialRecord) -> String {
             format!("a queue grew, {}", render_percent(growth))
         }
         TrialVerdict::Fail { why: Breach::Nothing } => "nothing arrived".to_owned(),
+        TrialVerdict::Fail { why: Breach::Backpressure } => "no room to send more".to_owned(),
         TrialVerdict::Invalid { why: Shortfall::Offered } => "sender fell short".to_owned(),
         TrialVerdict::Invalid { why: Shortfall::Uneven } => "sender was uneven".to_owned(),
         TrialVerdict::Invalid { why: Shortfall::Short } => "too few samples".to_owned(),
@@ -91,6 +92,9 @@ fn render_why(goal: &Goal, trial: &TrialRecord) -> String {
         // Not the path's fault.
         _ if items.dropped_by_socket.unwrap_or(0) * 2 > items.lost.max(1) => {
             format!("{loss}, in a full socket")
+        }
+        _ if items.refused.unwrap_or(0) * 2 > items.lost.max(1) => {
+            format!("{loss}, in the sender's own queue")
         }
         _ => loss,
     };

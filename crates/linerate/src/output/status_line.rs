@@ -86,10 +86,10 @@ impl StatusLine {
             (Event::Started { plan, .. }, _) => {
                 let workload = plan.workload.clone();
                 let length = match workload.end {
-                    End::Time { duration_ns } => {
+                    End::Time { duration_ns: duration_ns @ 1.. } => {
                         Some(Duration::from_nanos(duration_ns.saturating_add(workload.omit_ns)))
                     }
-                    End::Bytes { .. } | End::Count { .. } => None,
+                    End::Time { .. } | End::Bytes { .. } | End::Count { .. } => None,
                 };
                 let so_far = Box::new(SoFar::new(workload));
                 self.stage = Stage::Running { since: now, length, so_far };

@@ -187,6 +187,8 @@ pub(crate) fn render_title(plan: &Plan) -> String {
     parts.extend(workload.active_flows().map(|active| format!("{active} active at a time")));
     parts.push(render_size(workload));
     parts.push(match workload.end {
+        // A test of another tool that has no end of its own.
+        End::Time { duration_ns: 0 } => "until it was stopped".to_owned(),
         End::Time { duration_ns } => render_duration_ns(duration_ns),
         End::Bytes { bytes } => render_bytes(bytes),
         End::Count { count } => format!("{count} times"),

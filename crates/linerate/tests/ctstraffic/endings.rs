@@ -5,7 +5,9 @@ use std::net::{TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use crate::fixture::{Folder, PORT, own_address, run_client, start, start_server};
+use serde_json::Value;
+
+use crate::fixture::{Ended, Folder, PORT, own_address, run_client, start, start_server};
 use crate::peer::reset;
 
 #[test]
@@ -57,6 +59,49 @@ fn a_time_limit_resets_a_server_of_pull_that_sends_for_longer() {
         // Not before half a second more was sent, and not at the transfer's end, after 20 s.
         let time_ms: u64 = row[7].parse().unwrap();
         assert!((900..15_000).contains(&time_ms), "{row:?}");
+    }
+}
+
+/// What a document of `--json` says was sent and received: in all, and the sum of its rows of status.
+fn amounts(ended: &Ended) -> [(u64, u64); 2] {
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let bytes = |part: &Value, name: &str| part[name].as_u64().unwrap();
+    let rows = document["status"].as_array().unwrap();
+    let sum = |name: &str| rows.iter().map(|row| bytes(row, name)).sum();
+    let all = |name: &str| bytes(&document, name);
+    [(all("sent_bytes"), all("received_bytes")), (sum("sent_bytes"), sum("received_bytes"))]
+}
+
+#[test]
+fn no_end_receives_more_than_the_other_says_it_sent_before_a_time_limit() {
+    for pattern in ["push", "pull", "pushpull", "duplex"] {
+        for (client, server) in [("-timelimit:700", ""), ("", "-timelimit:1200")] {
+            let (address, folder) = (own_address(), Folder::new());
+            let words = format!("-pattern:{pattern} -transfer:1000000000000 --json");
+            let server = start_server(address, &format!("{words} {server}"), &folder);
+            let words = format!("-target:{address} {words} -connections:24 -statusupdate:100");
+            let is_clients = !client.is_empty();
+            let client = start(&format!("{words} {client}"), &folder);
+            let (client, server) = if is_clients {
+                let client = client.wait();
+                // The server has read all by then, as the client's connections are closed.
+                thread::sleep(Duration::from_millis(300));
+                (client, server.interrupt())
+            } else {
+                // The client begins connections anew that nobody accepts.
+                let server = server.wait();
+                (client.interrupt(), server)
+            };
+            let ([here, of_rows], [there, of_server_rows]) = (amounts(&client), amounts(&server));
+            assert_eq!((here, there), (of_rows, of_server_rows), "{pattern}");
+            assert!(here.0 >= there.1, "{pattern}: the client sent {here:?}, the server {there:?}");
+            assert!(there.0 >= here.1, "{pattern}: the client sent {here:?}, the server {there:?}");
+            let moved = if pattern == "pull" { there.0 } else { here.0 };
+            assert!(moved > 1_000_000, "{pattern}: {here:?}, {there:?}");
+            if is_clients && pattern == "push" {
+                assert!(here.0 <= there.1 + 24 * 65_536, "{here:?}, {there:?}");
+            }
+        }
     }
 }
 

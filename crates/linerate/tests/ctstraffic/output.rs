@@ -189,6 +189,47 @@ fn run_document_of_refused_run_says_failed() {
 }
 
 #[test]
+fn a_run_document_has_a_goodput_and_no_number_that_nobody_asked_for() {
+    for (pattern, ways) in [("push", [true, false]), ("pull", [false, true]), ("duplex", [true; 2])]
+    {
+        let (address, folder) = (own_address(), Folder::new());
+        let words = format!("-pattern:{pattern} -transfer:3000000 -timelimit:2000");
+        let server =
+            start_server(address, &format!("-pattern:{pattern} -transfer:3000000"), &folder);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        let target = format!("-target:{address}");
+        command.args(["ctstraffic", &target]).args(words.split_whitespace());
+        command.env("LINERATE_RUN_DOCUMENT", folder.path("run.json"));
+        let ended = start_command(command, &words).wait();
+        server.interrupt();
+        assert_eq!(ended.exit_code, 0, "{ended:?}");
+        let text = folder.read("run.json");
+        assert!(!text.contains("18446744073709551615"), "{text}");
+        let run: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(run["plan"]["workload"]["end"]["duration_ns"], 2_000_000_000_u64);
+        let reasons = run["status"]["reasons"].to_string();
+        assert!(!reasons.contains("contradiction"), "{reasons}");
+        let summary = &run["summary"];
+        let goodput_bps = summary["goodput_bps"].as_f64().unwrap();
+        let of_ways = ["goodput_up_bps", "goodput_down_bps"].map(|name| summary[name].as_f64());
+        if ways == [true; 2] {
+            let [up, down] = of_ways.map(Option::unwrap);
+            assert!((goodput_bps / (up + down) - 1.0).abs() < 1e-9 && up > 0.0 && down > 0.0);
+        }
+        // What is acknowledged is at most what was sent, and nearly all.
+        let totals = &run["reports"][0]["extension"];
+        let bytes = |name: &str| totals[name].as_f64().unwrap();
+        let moved = match pattern {
+            "push" => bytes("sent_bytes"),
+            "pull" => bytes("received_bytes"),
+            _ => bytes("sent_bytes") + bytes("received_bytes"),
+        };
+        let most_bps = moved * 8.0 / summary["elapsed_s"].as_f64().unwrap();
+        assert!((0.5 * most_bps..=1.001 * most_bps).contains(&goodput_bps), "{summary} {totals}");
+    }
+}
+
+#[test]
 fn an_interrupt_and_a_pause_end_a_run_with_its_summary() {
     let (address, folder) = (own_address(), Folder::new());
     let server = start_server(

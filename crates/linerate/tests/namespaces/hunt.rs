@@ -41,3 +41,27 @@ fn the_rate_of_a_limiter_is_found_where_the_sender_offers_rates_evenly() {
         }
     });
 }
+
+/// Back-pressure is an answer: a path or an interface that takes less than a rate doesn't carry it.
+#[test]
+fn rates_that_the_transport_or_the_own_interface_has_no_room_for_fail() {
+    in_network(|network| {
+        network.limit_rate("20mbit", "30ms");
+        let server = Server::start(network);
+        for words in [
+            "--requests --rate 3k --size 1400",
+            "--requests --tls --rate 3k --size 1400",
+            "--requests --quic --rate 3k --size 1400",
+            "--requests --rate 3k --size 1400 --flows 4",
+            "--quic --rate 60M",
+            "--rate 60M",
+            "--rate 60M --flows 3",
+        ] {
+            let words = format!("hunt {words} --time 2s");
+            let finished = server.start_client(&words.split(' ').collect::<Vec<_>>()).finish();
+            let hunt = &finished.document.json()["hunt"];
+            assert_eq!(hunt["outcome"]["is"], "breaks", "{words}: {hunt}");
+            assert_eq!(finished.exit_code, 0, "{words}: {hunt}");
+        }
+    });
+}

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::alone_in_network;
+use crate::ctstraffic::{count, run_stream};
 use crate::document::Document;
 use crate::ends::Server;
 use crate::network::{CLIENT_DEVICE, Network, SERVER_DEVICE, run};
@@ -116,6 +117,66 @@ fn datagrams_that_the_own_queue_drops_are_refused_and_not_lost() {
                 });
                 assert_told(load, &run, drops);
             }
+        }
+    });
+}
+
+/// A frame is sent once, as media programs do: what the queue drops of it is refused, and the frame is not whole.
+#[test]
+fn datagrams_of_frames_that_the_own_queue_drops_are_refused_and_name_the_queue() {
+    alone_in_network(|network| {
+        for queue in [TBF, ["20mbit burst 64kb", "pfifo limit 20"]] {
+            let device = Device::of_client(network);
+            device.shorten_queue(queue, UDP);
+            let server = Server::start(network);
+            for load in ["--rate 40M", "--rate 40M --no-offload", "--rate 40M --flows 4"] {
+                let words = format!("media --size 1200 --time 1s {load}");
+                let words: Vec<&str> = words.split(' ').collect();
+                for starts in [Server::start_client, Server::start_client_v6] {
+                    let (run, drops) = too_much(|| {
+                        let before = device.dropped();
+                        let run = starts(&server, &words).finish().document;
+                        let drops = device.dropped() - before;
+                        (drops > 500).then_some((run, drops))
+                    });
+                    let count = |name: &str| run.count(&format!("/summary/datagrams/{name}"));
+                    // A train that a queue takes as it is counts there as one.
+                    assert!(count("refused") >= drops, "{load}: {drops} {}", run.json()["summary"]);
+                    assert_eq!(count("lost"), count("dropped_by_socket"), "{load}");
+                    assert!(count("frames/completed") < count("frames/sent"), "{load}");
+                    let (limit, status) = (&run.json()["summary"]["limits"][0], run.json());
+                    assert_eq!(limit["place"], "local_queue", "{load}: {limit}");
+                    let reasons = status["status"]["reasons"].to_string();
+                    assert!(reasons.contains("own_drops"), "{load}: {reasons}");
+                }
+            }
+            drop(server);
+            run(&["tc", "-n", &network.client, "qdisc", "del", "dev", CLIENT_DEVICE, "root"])
+                .unwrap();
+        }
+    });
+}
+
+#[test]
+fn datagrams_that_the_own_queue_of_a_ctstraffic_server_drops_are_counted() {
+    alone_in_network(|network| {
+        for queue in [TBF, ["20mbit burst 64kb", "pfifo limit 20"]] {
+            let device = Device::of_client(network);
+            device.shorten_queue(queue, UDP);
+            let stream = "-protocol:udp -bitspersecond:40000000 -framerate:50 -streamlength:1";
+            let (drops, server, client) = too_much(|| {
+                let before = device.dropped();
+                let (server, _, _, client) = run_stream(network, stream, "");
+                let drops = device.dropped() - before;
+                (drops > 200).then_some((drops, server, client))
+            });
+            // A train that a queue takes as it is counts there as one.
+            assert!(count(&server, "/queue_drops") >= drops, "{drops} {server}");
+            // What is counted as sent has arrived, but for what the client's socket dropped.
+            let (sent, received) = (count(&server, "/bits"), count(&client, "/bits"));
+            assert!(sent == received || count(&client, "/socket_drops") > 0, "{server} {client}");
+            run(&["tc", "-n", &network.client, "qdisc", "del", "dev", CLIENT_DEVICE, "root"])
+                .unwrap();
         }
     });
 }

@@ -67,8 +67,47 @@ fn quantiles_share_the_error_of_their_latency() {
     assert!((p50.confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-12, "{}", p50.confidence);
     assert!(p50.low < rate.low && p50.high > rate.high, "{p50:?} {rate:?}");
     assert!((rate.ratio - 1.07).abs() < 1e-9 && rate.verdict == Finding::BHigher);
-    let half = ((rate.high.unwrap() / rate.low.unwrap()).ln() / 2.0).exp_m1();
-    assert!((rate.smallest_seen.unwrap() - half).abs() < 1e-12);
+}
+
+/// Stored runs of both sides, which vary by 2 %; B's figures are this many times A's.
+fn stored(seed: u64, runs: usize, ratio: f64) -> FigureRatio {
+    let mut state = seed;
+    let mut side = |factor: f64| -> Vec<Figures> {
+        let values = (0..runs).map(|_| 1e9 * factor * (0.02 * next_normal(&mut state)).exp());
+        values.map(|value| Figures::from([("goodput_bps".to_owned(), value)])).collect()
+    };
+    compare_stored(&side(1.0), &side(ratio)).remove(0)
+}
+
+#[test]
+fn a_difference_that_would_have_been_seen_is_seen_in_90_percent_of_comparisons() {
+    let paired = |seed: u64, pairs: usize, ratio: f64| {
+        compare_pairs(&experiment(seed, pairs, ratio)).remove(0)
+    };
+    type Compare<'a> = &'a dyn Fn(u64, usize, f64) -> FigureRatio;
+    let ways: [(Compare<'_>, usize); 6] =
+        [(&paired, 12), (&paired, 15), (&paired, 30), (&stored, 5), (&stored, 8), (&stored, 20)];
+    for (compare, runs) in ways {
+        let (mut told, mut seen) = (0, 0);
+        for seed in 0..1_500 {
+            let equal = compare(seed, runs, 1.0);
+            if equal.verdict != Finding::NoDifferenceSeen {
+                continue;
+            }
+            let smallest = equal.smallest_seen.unwrap();
+            let other = compare(seed + 1_000_000, runs, 1.0 + smallest);
+            told += 1;
+            seen += usize::from(other.verdict == Finding::BHigher);
+        }
+        assert!(seen * 100 >= told * 89, "{runs} runs: {seen} of {told} were seen");
+    }
+}
+
+#[test]
+fn too_few_runs_tell_no_difference_that_would_have_been_seen() {
+    assert_eq!(compare_pairs(&experiment(1, 11, 1.0))[0].smallest_seen, None);
+    assert!(compare_pairs(&experiment(1, 12, 1.0))[0].smallest_seen.is_some());
+    assert_eq!(stored(1, 4, 1.0).smallest_seen, None);
 }
 
 #[test]

@@ -55,4 +55,10 @@ pub struct EndTotals {
     /// that the kernel merged (receive offload) count as one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u64>,
+    /// A server of media streams: datagrams that a queue of its machine dropped, and that never were on the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_drops: Option<u64>,
+    /// Transfers: bytes of data sent that the other ends have acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged_bytes: Option<u64>,
 }

@@ -27,7 +27,7 @@ pub fn estimate(goal: &Goal) -> HuntTime {
 
 fn estimate_at(goal: &Goal, rate: u64) -> u64 {
     if goal.method == Method::Bisection {
-        return bisection_trials(goal) * (goal.trial_ns + BETWEEN_NS);
+        return bisection_trials(goal).saturating_mul(goal.trial_ns.saturating_add(BETWEEN_NS));
     }
     let has_zero = goal.ratios().iter().any(|&limit| limit <= 0.0);
     let trial_ns = |floor: f64, least_ns: f64| {
@@ -38,7 +38,9 @@ fn estimate_at(goal: &Goal, rate: u64) -> u64 {
             return at_end_ns(goal, rate) as f64;
         }
         let items = RatioTest::needed_items(strictest(goal), floor);
-        (items / goal.items_per_s(rate) * 1e9).clamp(least_ns, longest_ns(goal, rate, floor) as f64)
+        let longest_ns = longest_ns(goal, rate, floor) as f64;
+        // The longest time may be below the least: `--time 500ms`.
+        (items / goal.items_per_s(rate) * 1e9).max(least_ns).min(longest_ns)
     };
     let confirms_ns = trial_ns(10.0, 2e9) + (BETWEEN_NS + WARM_UP_NS) as f64;
     if goal.is_one_rate() {
@@ -76,4 +78,25 @@ pub(super) fn longest_ns(goal: &Goal, rate: u64, floor: f64) -> u64 {
     let needed_ns =
         2.0 * RatioTest::needed_items(strictest(goal), floor) / goal.items_per_s(rate) * 1e9;
     (needed_ns as u64).clamp(goal.trial_ns, goal.trial_ns.saturating_mul(6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hunt::{Limits, RateUnit};
+
+    #[test]
+    fn any_time_of_a_trial_has_an_estimate() {
+        for trial_ns in [1, 500_000_000, 1_999_999_999, 2_000_000_000, u64::MAX] {
+            for method in [Method::Sequential, Method::Bisection] {
+                for unit in [RateUnit::BitsPerSecond, RateUnit::RequestsPerSecond] {
+                    let limits = Limits { loss_ratio: 0.001, latencies: Vec::new() };
+                    let (low, high, step, per_item) = (1, 1 << 40, 1, 8_000);
+                    let goal = Goal { method, unit, low, high, step, per_item, limits, trial_ns };
+                    let HuntTime { shortest_ns, longest_ns } = estimate(&goal);
+                    assert!(shortest_ns > 0 && shortest_ns <= longest_ns, "{goal:?}");
+                }
+            }
+        }
+    }
 }

@@ -47,7 +47,20 @@ impl JointJudge {
             self.decided = Some(TrialVerdict::Invalid { why: Shortfall::Uneven });
             return;
         }
+        let is_full = self.each.iter().any(Judge::is_full);
+        self.sum.set_full(is_full);
         let sums: Vec<Observation> = match *observation {
+            Observation::Backpressure { refused: 0, .. } => Vec::new(),
+            // The time of what was dropped is told by what was sent.
+            Observation::Backpressure { to_ns, refused, .. } => {
+                vec![Observation::Backpressure {
+                    from_ns: to_ns.saturating_sub(1),
+                    to_ns,
+                    refused,
+                    is_full: false,
+                    window_wait_ns: None,
+                }]
+            }
             Observation::Sent { from_ns, to_ns, items } => {
                 let counts = Counts { items, bad: Vec::new() };
                 let cells = self.sent.add(pair, (from_ns, to_ns), &counts).into_iter();
@@ -119,7 +132,9 @@ impl JointJudge {
                 TrialVerdict::Fail { why: Breach::Latency } => {
                     (1..seen.bad.len()).map(share).fold(0.0, f64::max)
                 }
-                TrialVerdict::Invalid { .. } => -seen.sent_per_s,
+                TrialVerdict::Invalid { .. } | TrialVerdict::Fail { why: Breach::Backpressure } => {
+                    -seen.sent_per_s
+                }
                 TrialVerdict::Fail { why: Breach::Nothing } => -(seen.arrived_items as f64),
                 TrialVerdict::Open | TrialVerdict::Pass => {
                     (0..seen.bad.len()).map(share).fold(0.0, f64::max)
@@ -133,7 +148,8 @@ impl JointJudge {
 
     /// A verdict on the path counts only if each pair's sender has offered the rate.
     fn checked(&self, verdict: TrialVerdict) -> TrialVerdict {
-        let is_short = !self.is_original && self.each.iter().any(Judge::is_short);
+        let lacks = |judge: &Judge| judge.is_short() && !judge.is_full();
+        let is_short = !self.is_original && self.each.iter().any(lacks);
         match verdict {
             TrialVerdict::Invalid { .. } => verdict,
             _ if is_short => TrialVerdict::Invalid { why: Shortfall::Offered },

@@ -19,6 +19,9 @@ const LEAST_CONFIRM_NS: u64 = 2_000_000_000;
 const CONFIRM_FLOOR: f64 = 10.0;
 /// A sender offers a rate if it sends this share of what was due.
 const OFFERED: f64 = 0.98;
+/// A sender whose transport has no room offers a rate if it sends this share: less shows that the transport takes no
+/// more. A bracket is as narrow at the end.
+const OFFERED_WITHOUT_ROOM: f64 = 0.996;
 /// A sender is even if each interval has between half and one and a half times what was due.
 const EVEN: std::ops::RangeInclusive<f64> = 0.5..=1.5;
 /// Intervals shorter than this say nothing of a sender.
@@ -37,7 +40,34 @@ pub struct Judge {
     sent_items: u64,
     arrived_items: u64,
     uneven: bool,
+    room: Room,
     decided: Option<TrialVerdict>,
+}
+
+/// Whether the sender's transport had room for what was due.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    /// Whether it had none in the interval that was observed last.
+    is_full: bool,
+    /// The time of the intervals in which it had none, and of all.
+    full_ns: u64,
+    observed_ns: u64,
+    /// The transport's counter of waits for its windows.
+    window_wait_ns: Option<u64>,
+    /// Whether another judge has found that it had none.
+    is_full_elsewhere: bool,
+}
+
+impl Room {
+    /// Whether it had none for most of the time.
+    fn is_missing(self) -> bool {
+        self.is_full_elsewhere || self.full_ns.saturating_mul(2) > self.observed_ns
+    }
+
+    /// Whether it had none at any time.
+    fn was_missing(self) -> bool {
+        self.is_full_elsewhere || self.full_ns > 0
+    }
 }
 
 /// What a trial has shown.
@@ -75,6 +105,7 @@ impl Judge {
             sent_items: 0,
             arrived_items: 0,
             uneven: false,
+            room: Room::default(),
             decided: None,
         }
     }
@@ -98,6 +129,9 @@ impl Judge {
     /// Takes what an interval has brought, and decides nothing.
     pub(super) fn count(&mut self, observation: &Observation) {
         match *observation {
+            Observation::Backpressure { from_ns, to_ns, refused, is_full, window_wait_ns } => {
+                self.count_room((from_ns, to_ns), refused, is_full, window_wait_ns);
+            }
             Observation::Sent { from_ns, to_ns, items } if to_ns > from_ns => {
                 self.sent_items = self.sent_items.saturating_add(items);
                 self.backlog.record_sent(from_ns, to_ns, items);
@@ -124,6 +158,43 @@ impl Judge {
             }
             _ => {}
         }
+    }
+
+    fn count_room(
+        &mut self,
+        (from_ns, to_ns): (u64, u64),
+        refused: u64,
+        is_full: bool,
+        window_wait_ns: Option<u64>,
+    ) {
+        let before_ns = std::mem::replace(&mut self.room.window_wait_ns, window_wait_ns);
+        let waited = window_wait_ns.zip(before_ns).map(|(now, before)| now.saturating_sub(before));
+        let length_ns = to_ns.saturating_sub(from_ns);
+        if length_ns == 0 {
+            return;
+        }
+        let due = self.items_per_s * seconds(length_ns);
+        let waits = waited.is_some_and(|waited_ns| waited_ns.saturating_mul(2) > length_ns);
+        let drops = refused as f64 > due * (1.0 - OFFERED);
+        self.room.is_full = is_full || waits || drops;
+        self.room.observed_ns = self.room.observed_ns.saturating_add(length_ns);
+        if self.room.is_full {
+            self.room.full_ns = self.room.full_ns.saturating_add(length_ns);
+        }
+        // What the sender's own queue drops doesn't arrive either.
+        if let Some(losses) = self.ratios.first_mut().filter(|_| refused > 0) {
+            losses.record(refused, Bad::one_event(refused));
+        }
+    }
+
+    /// The senders of a trial that several pairs make had no room for what was due.
+    pub(super) fn set_full(&mut self, is_full: bool) {
+        self.room.is_full_elsewhere = is_full;
+    }
+
+    /// Whether the sender's transport had no room for most of the time.
+    pub(super) fn is_full(&self) -> bool {
+        self.room.is_missing()
     }
 
     /// The verdict, as soon as it is certain: the trial may end.
@@ -155,7 +226,7 @@ impl Judge {
             };
         }
         if self.is_short() {
-            return TrialVerdict::Invalid { why: Shortfall::Offered };
+            return self.shortage();
         }
         let above = self.ratios.iter().position(|ratio| ratio.guess() == Decision::Above);
         match above {
@@ -205,7 +276,7 @@ impl Judge {
         let is_long = span_ns >= LEAST_PASS_NS;
         let growth = if is_long { self.growth() } else { None };
         if (is_long || above.is_some()) && self.is_short() {
-            return Some(TrialVerdict::Invalid { why: Shortfall::Offered });
+            return Some(self.shortage());
         }
         if let Some(place) = above {
             return Some(TrialVerdict::Fail { why: breach(place) });
@@ -225,10 +296,20 @@ impl Judge {
         keeps.then_some(TrialVerdict::Pass)
     }
 
-    /// Whether the sender has sent less than 98 % of what was due. One item is no shortage.
+    /// Whether the sender has sent less than 98 % of what was due, or than 99.6 % where its transport had no room. One
+    /// item is no shortage.
     pub(super) fn is_short(&self) -> bool {
         let due = self.items_per_s * seconds(self.backlog.sent_ns());
-        self.sent_items as f64 + 1.0 <= due * OFFERED
+        let offered = if self.is_full() { OFFERED_WITHOUT_ROOM } else { OFFERED };
+        self.sent_items as f64 + 1.0 <= due * offered
+    }
+
+    /// What a sender's shortage says: the transport takes no more, or the sender is too slow.
+    fn shortage(&self) -> TrialVerdict {
+        match self.is_full() {
+            true => TrialVerdict::Fail { why: Breach::Backpressure },
+            false => TrialVerdict::Invalid { why: Shortfall::Offered },
+        }
     }
 
     /// Whether an interval of the sender had far too few or too many items.
@@ -237,13 +318,14 @@ impl Judge {
     }
 
     /// Whether an interval of the sender has far too few or too many items. The one in which the trial ends may be
-    /// cut short, and one item is no matter.
+    /// cut short, and one item is no matter. A transport without room takes few, and many when it has room again.
     fn is_uneven(&self, from_ns: u64, to_ns: u64, items: u64) -> bool {
         let is_last = self.backlog.elapsed_ns() >= self.trial.longest_ns;
         let due = self.items_per_s * seconds(to_ns - from_ns);
         let (least, most) = (due * EVEN.start() - 1.0, due * EVEN.end() + 1.0);
         to_ns - from_ns >= LEAST_INTERVAL_NS
-            && (items as f64 > most || (!is_last && (items as f64) < least))
+            && ((items as f64 > most && !self.room.was_missing())
+                || (!is_last && (items as f64) < least && !self.room.is_full))
     }
 }
 

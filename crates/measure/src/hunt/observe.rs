@@ -6,6 +6,63 @@ use crate::plan::{Direction, Kind, Workload};
 use crate::run::Run;
 use crate::sample::{Role, Sample};
 
+/// A transport that holds what takes longer than this to send at the rate has no room.
+const FULL_S: f64 = 0.01;
+/// A socket's send buffer that is filled to this share has no room.
+const FULL_RATIO: f64 = 0.5;
+
+/// All that an end's sample says of a trial, in the order in which a judge takes it.
+pub fn observations(workload: &Workload, sample: &Sample) -> impl Iterator<Item = Observation> {
+    let seen = [
+        observe_backpressure(workload, sample),
+        observe(workload, sample),
+        observe_answers(workload, sample),
+    ];
+    seen.into_iter().flatten()
+}
+
+/// What the sender's sample says of its transport; `None`: it is the receiver's.
+fn observe_backpressure(workload: &Workload, sample: &Sample) -> Option<Observation> {
+    if sample.role != sender_of(workload) {
+        return None;
+    }
+    let flows = &sample.flows;
+    let flow_bytes_per_s = match workload.kind {
+        Kind::Rr { request_bytes, schedule: Some(schedule), .. } => {
+            schedule.per_s * f64::from(request_bytes) / f64::from(workload.flows.max(1))
+        }
+        _ => workload.rate_per_flow_bps().map_or(0.0, |bps| bps as f64 / 8.0),
+    };
+    let most_bytes = flow_bytes_per_s * FULL_S;
+    let full = flows.iter().filter(|flow| {
+        let unsent = flow.tcp.and_then(|tcp| tcp.notsent_bytes);
+        unsent.is_some_and(|bytes| f64::from(bytes) > most_bytes)
+            || flow.send_buffer_ratio.is_some_and(|ratio| ratio >= FULL_RATIO)
+    });
+    let waits = flows.iter().filter_map(|flow| flow.quic.as_ref()?.waits);
+    let waited =
+        waits.map(|waits| waits.congestion_ns.saturating_add(waits.flow_control_ns.unwrap_or(0)));
+    let (waited_ns, count) =
+        waited.fold((0_u64, 0), |(sum, count), ns| (sum.saturating_add(ns), count + 1));
+    // Of the warm-up only where the counters stand at its end is of use.
+    let from_ns = if sample.warm_up { sample.to_ns } else { sample.from_ns };
+    Some(Observation::Backpressure {
+        from_ns,
+        to_ns: sample.to_ns,
+        refused: sample.datagrams.and_then(|counts| counts.refused).unwrap_or(0),
+        is_full: !flows.is_empty() && 2 * full.count() >= flows.len(),
+        window_wait_ns: waited_ns.checked_div(count),
+    })
+}
+
+/// The end that sends what a rate counts.
+fn sender_of(workload: &Workload) -> Role {
+    match workload.direction() {
+        Some(Direction::Down) => Role::Server,
+        _ => Role::Client,
+    }
+}
+
 /// What an end's sample says of a trial; `None`: nothing.
 ///
 /// Times count from the beginning of that end's load. The ends begin at slightly different times; that moves a
@@ -16,12 +73,8 @@ pub fn observe(workload: &Workload, sample: &Sample) -> Option<Observation> {
     }
     let (from_ns, to_ns) = (sample.from_ns, sample.to_ns);
     let Kind::Rr { request_bytes, .. } = workload.kind else {
-        let sender = match workload.direction() {
-            Some(Direction::Down) => Role::Server,
-            _ => Role::Client,
-        };
         let counts = sample.datagrams.unwrap_or_default();
-        if sample.role == sender {
+        if sample.role == sender_of(workload) {
             return Some(Observation::Sent { from_ns, to_ns, items: counts.sent.unwrap_or(0) });
         }
         let lost = counts.lost.unwrap_or(0);
@@ -53,8 +106,11 @@ pub fn observe_answers(workload: &Workload, sample: &Sample) -> Option<Observati
 pub fn totals(goal: &Goal, run: &Run) -> Option<Observation> {
     if !matches!(run.plan.workload.kind, Kind::Rr { .. }) {
         let counts = run.summary.datagrams?;
-        let lost = counts.lost?;
-        let bad = vec![Bad { items: lost, events: counts.loss_events.unwrap_or(1) }];
+        // What the sender's own queue dropped didn't arrive either.
+        let refused = counts.refused.unwrap_or(0);
+        let items = counts.lost?.saturating_add(refused);
+        let events = counts.loss_events.unwrap_or(1).saturating_add(u64::from(refused > 0));
+        let bad = vec![Bad { items, events }];
         return Some(Observation::Totals { items: counts.received?, bad });
     }
     let client = run.reports.iter().find(|report| report.role == Role::Client)?;

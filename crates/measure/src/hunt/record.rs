@@ -68,6 +68,10 @@ pub struct TrialItems {
     /// The part of the lost datagrams that the receiver's own socket dropped, as its report tells at the trial's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_by_socket: Option<u64>,
+    /// The part of the lost datagrams that a queue of the sender's own machine dropped, as its report tells at the
+    /// trial's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<u64>,
     /// Requests above each bound of latency, in the order of the limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow: Vec<u64>,
@@ -93,6 +97,7 @@ impl TrialRecord {
                 lost: lost.items,
                 loss_events: lost.events,
                 dropped_by_socket: None,
+                refused: None,
                 slow,
             },
             queue_growth_ratio: seen.growth_ratio,

@@ -74,7 +74,14 @@ fn steady_rate(
     role: Role,
     count: impl Fn(&Sample) -> Option<u64>,
 ) -> Option<Steadiness> {
-    let measured = measured_intervals(samples.iter().copied(), role);
+    let mut measured = measured_intervals(samples.iter().copied(), role);
+    if let (Some(_), Some(ends_ns)) = (direction, sender_end_ns(samples, role)) {
+        // What a receiver counts while it waits for what is on its way is no part of the rate.
+        let is_drain = |sample: &&Sample| sample.to_ns > ends_ns && count(sample).unwrap_or(0) == 0;
+        while measured.last().is_some_and(is_drain) {
+            measured.pop();
+        }
+    }
     // Samples of an end that doesn't count this never have a count. A single one without has counted nothing.
     let counts: Vec<Option<u64>> = measured.iter().map(|sample| count(sample)).collect();
     if counts.iter().all(Option::is_none) {
@@ -134,6 +141,12 @@ fn without_drain<'a>(workload: &Workload, samples: &'a [Sample]) -> Vec<&'a Samp
         ends.iter().any(|(role, ends_ns)| one.role == *role && one.from_ns < *ends_ns)
     };
     samples.iter().filter(is_in_time).collect()
+}
+
+/// When the sender to this receiver has ended its last interval, on its own clock; `None`: it tells no intervals.
+fn sender_end_ns(samples: &[&Sample], receiver: Role) -> Option<u64> {
+    let of_sender = samples.iter().filter(|sample| sample.role != receiver && !sample.warm_up);
+    of_sender.map(|sample| sample.to_ns).max()
 }
 
 /// The measured intervals of an end in order of time, without a last one that the load's end cut off.

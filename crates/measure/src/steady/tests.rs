@@ -233,6 +233,21 @@ fn a_run_whose_rate_changes_for_good_is_doubtful() {
 }
 
 #[test]
+fn a_receiver_that_waits_after_the_sender_has_ended_is_steady_and_one_in_an_outage_is_not() {
+    let bytes: Vec<u64> =
+        (0..80).map(|place| if place < 65 { 20_000 + place % 2 * 500 } else { 0 }).collect();
+    let workload = Workload::stream(Direction::Up, Transport::Udp);
+    let change = |sent: &[u64]| {
+        let both = [samples(Role::Client, sent), samples(Role::Server, &bytes)].concat();
+        let found = steadiness(&workload, &both);
+        (found[0].change.is_some(), found[0].intervals)
+    };
+    // The sender was stopped when it had sent for 6.5 s, then for 8 s.
+    assert_eq!(change(&[20_000; 65]), (false, 65));
+    assert_eq!(change(&[20_000; 80]), (true, 80));
+}
+
+#[test]
 fn a_warm_up_that_was_asked_for_takes_intervals_enough() {
     let workload = Workload::stream(Direction::Up, Transport::Tcp);
     let mut draft = Draft::new("1".to_owned(), Plan::new("host", 1, workload));

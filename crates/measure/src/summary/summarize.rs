@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::tally::{Lane, flows_of, lanes, per_second};
 use super::{CpuOfEnds, Latency, LatencyFrom, Summary};
+use crate::dialect::EndExtension;
 use crate::histogram::Histogram;
-use crate::plan::{Direction, End, Kind, Workload};
+use crate::plan::{Direction, End, Kind, TransferPattern, Workload};
 use crate::report::{EndReport, FlowSum};
 use crate::sample::{CpuSeconds, DatagramCounts, Traffic};
 
@@ -138,7 +139,11 @@ fn summarize_connect(
 ) -> Summary {
     let of_transactions = summarize_rr(workload, client, server);
     let of_client = |histogram: fn(&EndReport) -> Option<&str>| latency(client.and_then(histogram));
+    let goodput = transfer_goodput(workload, client, server);
     Summary {
+        goodput_bps: goodput.bps,
+        goodput_up_bps: goodput.up_bps,
+        goodput_down_bps: goodput.down_bps,
         connections_per_s: of_transactions.transactions_per_s,
         transactions_per_s: None,
         establishment_ns: of_client(|report| report.establishment_hdr.as_deref()),
@@ -148,6 +153,49 @@ fn summarize_connect(
         // Whichever place is free takes the next connection: there is nothing to be fair to.
         fairness: None,
         ..of_transactions
+    }
+}
+
+/// The goodput of transfers.
+#[derive(Default)]
+struct TransferGoodput {
+    bps: Option<f64>,
+    /// Where both directions carry data.
+    up_bps: Option<f64>,
+    down_bps: Option<f64>,
+}
+
+/// The goodput of ctsTraffic's transfers: in each direction the data that its receiver counted. Where the receiver's report is
+/// missing, the data that the receiver's kernel has acknowledged.
+fn transfer_goodput(
+    workload: &Workload,
+    client: Option<&EndReport>,
+    server: Option<&EndReport>,
+) -> TransferGoodput {
+    let Kind::Connect { transfer: Some(transfer), .. } = workload.kind else {
+        return TransferGoodput::default();
+    };
+    let acknowledged = |report: &EndReport| match report.extension {
+        Some(EndExtension::Ctstraffic(totals)) => totals.acknowledged_bytes,
+        _ => None,
+    };
+    let way = |sender: Option<&EndReport>, receiver: Option<&EndReport>| {
+        // Only these reports tell what was acknowledged.
+        sender.or(receiver).and_then(acknowledged)?;
+        let received = receiver.map(|report| {
+            let flows = flows_of(workload, Direction::Up, report);
+            flows.received.map_or(0, |received| received.bytes)
+        });
+        let bytes = received.or_else(|| acknowledged(sender?))?;
+        per_second(bytes as f64 * 8.0, receiver.or(sender)?.elapsed_ns)
+    };
+    let (up_bps, down_bps) = (way(client, server), way(server, client));
+    match transfer.pattern {
+        TransferPattern::Push => TransferGoodput { bps: up_bps, ..TransferGoodput::default() },
+        TransferPattern::Pull => TransferGoodput { bps: down_bps, ..TransferGoodput::default() },
+        TransferPattern::PushPull | TransferPattern::Duplex => {
+            TransferGoodput { bps: up_bps.zip(down_bps).map(|(a, b)| a + b), up_bps, down_bps }
+        }
     }
 }
 

@@ -16,9 +16,13 @@ pub(crate) enum Kind {
     Queue50Ms,
     Queue200Ms,
     ReceiverCollapses,
+    /// The sender's own interface is the narrowest place, and drops what its queue has no room for.
+    OwnQueueDrops,
+    /// A transport that takes no more than its buffer holds: the sender waits.
+    Backpressure,
 }
 
-pub(crate) const KINDS: [Kind; 7] = [
+pub(crate) const KINDS: [Kind; 9] = [
     Kind::HardKnee,
     Kind::CapacityVaries,
     Kind::BaseLoss,
@@ -26,7 +30,18 @@ pub(crate) const KINDS: [Kind; 7] = [
     Kind::Queue50Ms,
     Kind::Queue200Ms,
     Kind::ReceiverCollapses,
+    Kind::OwnQueueDrops,
+    Kind::Backpressure,
 ];
+
+/// What one interval brought.
+struct Interval {
+    sent: u64,
+    arrived: u64,
+    lost: Bad,
+    refused: u64,
+    is_full: bool,
+}
 
 /// A path, and the virtual time that its trials took.
 pub(crate) struct Path {
@@ -35,6 +50,8 @@ pub(crate) struct Path {
     random: u64,
     now_ns: u64,
     queue: f64,
+    /// What is due and waits for room in the transport.
+    waiting: f64,
     /// Where the capacity varies: by how much of it, now.
     drift: f64,
     collapsed_until_ns: u64,
@@ -50,6 +67,7 @@ impl Path {
             random: seed,
             now_ns: 0,
             queue: 0.0,
+            waiting: 0.0,
             drift: 0.0,
             collapsed_until_ns: 0,
             skew: [0.0; 2],
@@ -63,14 +81,21 @@ impl Path {
     /// Runs a trial as long as the judge wants, on an empty queue.
     pub(crate) fn run(&mut self, goal: &Goal, trial: &Trial) -> Judge {
         let mut judge = Judge::new(goal, trial);
-        (self.queue, self.skew) = (0.0, [0.0; 2]);
+        (self.queue, self.waiting, self.skew) = (0.0, 0.0, [0.0; 2]);
         let per_s = goal.items_per_s(trial.rate);
         for _ in 0..WARM_UP_NS / INTERVAL_NS {
             self.interval(per_s);
         }
         for number in 0..trial.longest_ns / INTERVAL_NS {
-            let (sent, arrived, lost) = self.interval(per_s);
+            let Interval { sent, arrived, lost, refused, is_full } = self.interval(per_s);
             let (from_ns, to_ns) = (number * INTERVAL_NS, (number + 1) * INTERVAL_NS);
+            judge.handle(&Observation::Backpressure {
+                from_ns,
+                to_ns,
+                refused,
+                is_full,
+                window_wait_ns: None,
+            });
             judge.handle(&Observation::Sent { from_ns, to_ns, items: sent });
             judge.handle(&Observation::Arrived { from_ns, to_ns, items: arrived, bad: vec![lost] });
             if judge.verdict().is_some() {
@@ -82,11 +107,17 @@ impl Path {
         judge
     }
 
-    /// Sent, arrived and lost in the next interval.
-    fn interval(&mut self, per_s: f64) -> (u64, u64, Bad) {
+    /// The next interval.
+    fn interval(&mut self, per_s: f64) -> Interval {
         let seconds = INTERVAL_NS as f64 / 1e9;
         self.now_ns += INTERVAL_NS;
-        let sent = self.whole(per_s * seconds);
+        let mut sent = self.whole(per_s * seconds);
+        if matches!(self.kind, Kind::Backpressure) {
+            self.waiting += sent as f64;
+            let room = (self.capacity_per_s * (self.queue_s() + seconds) - self.queue).max(0.0);
+            sent = self.waiting.min(room).floor() as u64;
+            self.waiting -= sent as f64;
+        }
         let base = self.base_loss(sent);
         self.queue += (sent - base.items.min(sent)) as f64;
         let room = self.serves_per_s() * seconds;
@@ -95,6 +126,12 @@ impl Path {
         let room = self.capacity_per_s * self.queue_s();
         let over = ((self.queue - room).max(0.0)) as u64;
         self.queue -= over as f64;
+        if matches!(self.kind, Kind::OwnQueueDrops) {
+            let sent = self.skewed(0, sent.saturating_sub(over), per_s);
+            let arrived = self.skewed(1, served, per_s);
+            let is_full = over > 0;
+            return Interval { sent, arrived, lost: Bad::default(), refused: over, is_full };
+        }
         let hiccup = self.hiccup();
         let dropped = Bad { items: over, events: over.min((served / 2).max(1)) };
         if over > 0 && matches!(self.kind, Kind::ReceiverCollapses) {
@@ -102,13 +139,15 @@ impl Path {
         }
         let arrived = served.saturating_sub(hiccup.items);
         let sent = self.skewed(0, sent, per_s);
-        (sent, self.skewed(1, arrived, per_s), base.plus(dropped).plus(hiccup))
+        let arrived = self.skewed(1, arrived, per_s);
+        let is_full = self.queue > 0.01 * per_s && matches!(self.kind, Kind::Backpressure);
+        Interval { sent, arrived, lost: base.plus(dropped).plus(hiccup), refused: 0, is_full }
     }
 
     fn queue_s(&self) -> f64 {
         match self.kind {
             Kind::Queue50Ms => 0.05,
-            Kind::Queue200Ms => 0.2,
+            Kind::Queue200Ms | Kind::Backpressure => 0.2,
             _ => 0.003,
         }
     }

@@ -34,8 +34,21 @@ pub fn only_passing_errors(socket: BorrowedFd<'_>) -> bool {
     count > 0 && count == passing
 }
 
+/// Empties the queue of errors of a socket that sends to many peers; says whether it held errors that hosts of the path
+/// have sent. A call that fails meanwhile may have met such an error of another peer.
+pub fn take_path_errors(socket: BorrowedFd<'_>) -> bool {
+    let entries = std::iter::from_fn(|| take_entry(socket)).take(MOST_AT_ONCE);
+    entries.fold(false, |any, entry| any | entry.is_some_and(|(_, is_of_path)| is_of_path))
+}
+
 /// Takes the next entry; says whether its error is one that passes. `None`: there is none.
 fn take_error(socket: BorrowedFd<'_>) -> Option<bool> {
+    take_entry(socket).map(|entry| entry.is_some_and(|(is_passing, _)| is_passing))
+}
+
+/// Takes the next entry: whether its error passes, and whether a host of the path has sent it; `Some(None)` where it
+/// can't be read. `None`: there is no entry.
+fn take_entry(socket: BorrowedFd<'_>) -> Option<Option<(bool, bool)>> {
     let mut control = Control::new();
     let mut message = empty_message();
     message.msg_control = control.bytes.as_mut_ptr().cast();
@@ -51,11 +64,18 @@ fn take_error(socket: BorrowedFd<'_>) -> Option<bool> {
     control.length = message.msg_controllen.min(control.bytes.len());
     let mut errors = control.messages().filter_map(|(level, kind, data)| match (level, kind) {
         (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
-            is_passing(data)
+            Some((is_passing(data)?, is_of_path(data)))
         }
         _ => None,
     });
-    Some(errors.next().unwrap_or(false))
+    Some(errors.next())
+}
+
+/// Whether a `sock_extended_err` tells of an ICMP message.
+fn is_of_path(error: &[u8]) -> bool {
+    let origin = error.get(4).copied();
+    origin
+        .is_some_and(|origin| [libc::SO_EE_ORIGIN_ICMP, libc::SO_EE_ORIGIN_ICMP6].contains(&origin))
 }
 
 /// Whether the error of a `sock_extended_err` (linux/errqueue.h) is one that the kernel keeps from a connected socket
@@ -92,6 +112,10 @@ mod tests {
             );
             assert!(!only_passing_errors(socket.as_fd()));
             assert_eq!(take_error(socket.as_fd()), None);
+            assert!(!take_path_errors(socket.as_fd()));
+            socket.send(&[1]).unwrap();
+            assert!(socket.recv(&mut [0; 1]).is_err());
+            assert!(take_path_errors(socket.as_fd()));
         }
     }
 

@@ -31,8 +31,8 @@ pub use batch::{MOST_TRAINS, ReceivedTrain, receive_batch, receive_trains, send_
 pub use descriptors_at_start::stdout_was_closed;
 pub use discard::discard;
 pub use driver_counters::DriverCounters;
-pub use drops::socket_drops;
-pub use error_queue::{only_passing_errors, tell_refusals};
+pub use drops::{send_buffer_ratio, socket_drops};
+pub use error_queue::{only_passing_errors, take_path_errors, tell_refusals};
 pub use first_window::FirstWindow;
 pub use handed::{HandedSockets, inherited_file};
 pub use heap::give_back_freed_memory;
@@ -61,6 +61,7 @@ pub use table::own_table;
 pub use tcp_info::{
     TcpCounts, TcpFigures, tcp_bytes, tcp_counts, tcp_figures, tcp_is_retransmitting,
     tcp_last_heard, tcp_movement, tcp_queues, tcp_retransmissions, tcp_status,
+    tcp_unacknowledged_bytes,
 };
 pub use tun::open_tun;
 pub use usage::{ThreadUsage, thread_cpu_since, thread_usage};

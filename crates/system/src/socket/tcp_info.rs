@@ -1,6 +1,6 @@
 //! What the kernel says of a TCP connection.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_measure::sample::TcpStatus;
@@ -174,6 +174,16 @@ pub fn tcp_status(socket: BorrowedFd<'_>) -> Option<TcpStatus> {
 /// Bytes that a TCP socket has to send yet, and bytes that wait to be read from it.
 pub fn tcp_queues(socket: BorrowedFd<'_>) -> Option<(u32, u32)> {
     Some((TcpInfo::read(socket)?.u32_at(144)?, unread_bytes(socket)?))
+}
+
+/// Bytes that a TCP socket has taken and its peer has not acknowledged (SIOCOUTQ, tcp(7)); `None` where the kernel
+/// doesn't tell.
+pub fn tcp_unacknowledged_bytes(socket: BorrowedFd<'_>) -> Option<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes one `int` to the pointer, which describes `bytes`; the descriptor is borrowed, so it is
+    // open.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    u64::try_from(bytes).ok().filter(|_| result == 0)
 }
 
 fn unread_bytes(socket: BorrowedFd<'_>) -> Option<u32> {

@@ -147,7 +147,7 @@ fn bad_datagrams_count_as_errors_and_fail_a_strict_stream() {
     for bad in bad_datagrams() {
         let mut arrivals = send_all(shape(), 0);
         arrivals.insert(5, Sent { bytes: bad.clone(), ..arrivals[4].clone() });
-        let (counts, _) = counts(arrivals);
+        let counts = ended_stream(arrivals).counts();
         assert_eq!((counts.completed, counts.errors), (125, 1));
         assert_eq!(counts.bits, 10_000_000, "bad datagrams are no bits of the stream");
         let strict = ReceiverSettings { is_strict: true, ..settings(shape(), 1) };
@@ -172,6 +172,43 @@ fn bad_datagrams_count_as_errors_and_fail_a_strict_stream() {
     let mut receiver = StreamReceiver::new(settings(shape(), 1), 0);
     let reception = receiver.handle_datagram(0, &[], (0, FREQUENCY), None);
     assert_eq!(reception, Reception::Malformed(empty));
+}
+
+/// A stream that has received these datagrams, and has come to its end.
+fn ended_stream(arrivals: Vec<Sent>) -> StreamReceiver {
+    let mut receiver = StreamReceiver::new(settings(shape(), 1), 0);
+    for sent in arrivals {
+        while receiver.poll_frame(sent.at_ns).is_some() {}
+        receiver.handle_datagram(sent.at_ns, &sent.bytes, (0, FREQUENCY), Some(reference()));
+    }
+    while let Some(time_ns) = receiver.next_time() {
+        receiver.poll_start(time_ns);
+        receiver.poll_frame(time_ns);
+    }
+    receiver
+}
+
+#[test]
+fn a_stream_goes_on_after_a_bad_datagram_and_fails_at_its_end() {
+    for bad in bad_datagrams() {
+        let is_wrong = bad.len() > 100 && bad[1] == 0;
+        let mut arrivals = send_all(shape(), 0);
+        arrivals.insert(5, Sent { bytes: bad, ..arrivals[4].clone() });
+        let receiver = ended_stream(arrivals);
+        assert_eq!((receiver.counts().completed, receiver.counts().errors), (125, 1));
+        let fault = receiver.fault();
+        assert_eq!(matches!(fault, Some(Fault::DataDidNotMatchBitPattern(_))), is_wrong);
+        assert_eq!(fault == Some(Fault::NotAllDataTransferred), !is_wrong, "{fault:?}");
+    }
+    assert_eq!(ended_stream(send_all(shape(), 0)).fault(), None);
+}
+
+#[test]
+fn a_stream_fails_whose_id_came_and_none_of_its_frames() {
+    let id = send_all(shape(), 0).remove(0);
+    let receiver = ended_stream(vec![id]);
+    assert_eq!(receiver.fault(), Some(Fault::NotAllDataTransferred));
+    assert_eq!((receiver.counts().completed, receiver.counts().dropped), (0, 125));
 }
 
 #[test]

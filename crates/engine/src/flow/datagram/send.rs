@@ -138,7 +138,7 @@ impl<H: Heading> DatagramSender<H> {
             self.write_headers(datagrams, now_ns, local);
             match path.send(datagrams, self.unit_bytes) {
                 Ok(sent) => self.record_sent(sent, now_ns, tally, local),
-                Err(error) => return self.handle_failure(path, error, wanted, now_ns),
+                Err(error) => return self.handle_failure(path, error, wanted, now_ns, tally),
             }
         }
         Ok(Stage::Goes(Turn::Again))
@@ -237,6 +237,7 @@ impl<H: Heading> DatagramSender<H> {
         }
         let sent = tally.datagrams.sent.value();
         tally.datagrams.sent.set(sent.saturating_sub(refused));
+        tally.datagrams.refused.add(refused);
         if !self.mark.warm_up {
             self.ending.take_back(refused, self.unit_bytes);
         }
@@ -265,14 +266,15 @@ impl<H: Heading> DatagramSender<H> {
         }
     }
 
-    /// The stack refused: these datagrams never were on the path, and their numbers are used
-    /// again.
+    /// The stack refused: these datagrams never were on the path. Their numbers are used again, but for those of a
+    /// frame, which is not whole without them.
     fn handle_failure(
         &mut self,
         path: &mut impl DatagramPath,
         error: io::Error,
         datagrams: usize,
         now_ns: u64,
+        tally: &Tally,
     ) -> io::Result<Stage> {
         if let Some(most) = path.adapt(&error, self.most) {
             self.most = most;
@@ -283,9 +285,15 @@ impl<H: Heading> DatagramSender<H> {
         }
         // A train is dropped as a whole; of several datagrams the first one was refused.
         let refused = if path.offload().0 { datagrams } else { 1 };
-        // Those of a frame are sent again.
-        if !self.mark.warm_up && self.frames.is_none() {
+        tally.datagrams.refused.add(refused as u64);
+        if !self.mark.warm_up {
             self.ending.refused += refused as u64;
+        }
+        if let Some(frames) = &mut self.frames {
+            let refused = refused as u64;
+            self.mark.seq += refused;
+            self.left = self.left.saturating_sub(refused);
+            frames.record_sent(refused);
         }
         if error.raw_os_error() != Some(libc::ENOBUFS) {
             return Err(error);
@@ -294,7 +302,7 @@ impl<H: Heading> DatagramSender<H> {
         let refused_bytes = refused * self.unit_bytes;
         let is_paced =
             self.pacer.as_mut().is_some_and(|pacer| pacer.record_refused(now_ns, refused_bytes));
-        Ok(Stage::Goes(match is_paced {
+        Ok(Stage::Goes(match is_paced || self.frames.is_some() {
             true => Turn::Again,
             false => Turn::Pause { until_ns: now_ns + MILLISECOND_NS / 10 },
         }))

@@ -163,6 +163,7 @@ pub(super) fn render_stream_run(run: &MediaRun, exit_code: u8) -> Value {
         "data_errors": totals.protocol_errors,
         "refused": totals.refused,
         "socket_drops": totals.socket_drops,
+        "queue_drops": totals.queue_drops,
         "lost_events": run.lost_events,
         "exit_code": exit_code,
     });

@@ -62,6 +62,8 @@ fn end_totals(run: &TcpRun) -> EndTotals {
         received_bytes: run.received_bytes,
         frames: None,
         socket_drops: None,
+        queue_drops: None,
+        acknowledged_bytes: Some(run.acknowledged_bytes),
     }
 }
 

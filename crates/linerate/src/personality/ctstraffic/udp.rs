@@ -206,5 +206,7 @@ fn end_totals(run: &MediaRun, role: Role) -> EndTotals {
         received_bytes: if role == Role::Client { bytes } else { 0 },
         frames: Some(frames(&run.totals.counts)),
         socket_drops: Some(run.totals.socket_drops).filter(|_| role == Role::Client),
+        queue_drops: Some(run.totals.queue_drops).filter(|_| role == Role::Server),
+        acknowledged_bytes: None,
     }
 }

@@ -181,6 +181,13 @@ impl<'a> UdpPrinter<'a> {
                 run.totals.socket_drops
             ));
         }
+        if run.totals.queue_drops > 0 {
+            self.console.tell_note(&format!(
+                "{} datagrams were dropped by a queue of this machine and never sent (tc -s qdisc): \
+                 a lower -BitsPerSecond may help",
+                run.totals.queue_drops
+            ));
+        }
         self.console.conclude(&render_summary(&totals, &transferred), run.lost_events);
         if let Some(document) = &mut self.console.document {
             document.conclude(render_stream_run(run, exit_code));

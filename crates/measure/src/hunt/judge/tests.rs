@@ -190,3 +190,80 @@ fn numbers_of_any_size_and_times_that_go_back_are_no_panic() {
     }
     let (_, _) = (judge.finish(), judge.seen());
 }
+
+/// A sender of 500 items an interval that sends so many, and whose transport has room or not: the verdict.
+fn verdict_of_sender(sent: impl Fn(u64) -> u64, room: impl Fn(u64) -> (u64, bool)) -> TrialVerdict {
+    let mut judge =
+        Judge::new(&goal(0.001, vec![]), &trial(10_000, Purpose::Search, 10_000_000_000));
+    for number in 0..200 {
+        let (from_ns, to_ns) = (number * INTERVAL_NS, (number + 1) * INTERVAL_NS);
+        let ((refused, is_full), items) = (room(number), sent(number));
+        let window_wait_ns = None;
+        judge.handle(&Observation::Backpressure {
+            from_ns,
+            to_ns,
+            refused,
+            is_full,
+            window_wait_ns,
+        });
+        judge.handle(&Observation::Sent { from_ns, to_ns, items });
+        judge.handle(&Observation::Arrived { from_ns, to_ns, items, bad: vec![] });
+    }
+    judge.finish()
+}
+
+#[test]
+fn a_rate_that_the_transport_has_no_room_for_fails_and_a_stall_of_the_sender_tells_nothing() {
+    let backpressure = TrialVerdict::Fail { why: Breach::Backpressure };
+    let has_room = |_| (0, false);
+    let is_full = |_| (0, true);
+    for sent in [0, 100, 300, 496] {
+        assert_eq!(verdict_of_sender(|_| sent, is_full), backpressure, "{sent} of 500");
+    }
+    // The windows open now and then.
+    let bursts = |number: u64| if number.is_multiple_of(2) { 0 } else { 700 };
+    assert_eq!(verdict_of_sender(bursts, is_full), backpressure);
+    assert_eq!(verdict_of_sender(|_| 500, is_full), TrialVerdict::Pass);
+    let uneven = TrialVerdict::Invalid { why: Shortfall::Uneven };
+    let offered = TrialVerdict::Invalid { why: Shortfall::Offered };
+    assert_eq!(verdict_of_sender(|_| 100, has_room), uneven);
+    assert_eq!(verdict_of_sender(|_| 400, has_room), offered);
+    // A machine that stalls once has no excuse in what its transport held at another time.
+    let stalls = |number: u64| if number == 15 { 0 } else { 500 };
+    assert_eq!(verdict_of_sender(stalls, |number| (0, number < 5)), uneven);
+}
+
+#[test]
+fn waits_for_windows_and_drops_of_the_own_queue_are_backpressure() {
+    let mut judge =
+        Judge::new(&goal(0.001, vec![]), &trial(10_000, Purpose::Search, 10_000_000_000));
+    let (refused, is_full) = (0, false);
+    // The counter has begun long before, and is read at the end of the warm-up.
+    let window_wait_ns = Some(7_000_000_000);
+    judge.handle(&Observation::Backpressure {
+        from_ns: 0,
+        to_ns: 0,
+        refused,
+        is_full,
+        window_wait_ns,
+    });
+    for number in 0..60 {
+        let (from_ns, to_ns) = (number * INTERVAL_NS, (number + 1) * INTERVAL_NS);
+        let window_wait_ns = Some(7_000_000_000 + (number + 1) * INTERVAL_NS * 9 / 10);
+        judge.handle(&Observation::Backpressure {
+            from_ns,
+            to_ns,
+            refused,
+            is_full,
+            window_wait_ns,
+        });
+        judge.handle(&Observation::Sent { from_ns, to_ns, items: 200 });
+        judge.handle(&Observation::Arrived { from_ns, to_ns, items: 200, bad: vec![] });
+    }
+    let backpressure = TrialVerdict::Fail { why: Breach::Backpressure };
+    assert_eq!(judge.finish(), backpressure);
+    assert_eq!(verdict_of_sender(|_| 300, |_| (200, false)), backpressure);
+    // Few drops break the limit on losses.
+    let loss = TrialVerdict::Fail { why: Breach::Loss };
+    assert_eq!(verdict_of_sender(|_| 497, |_| (3, false)), loss);
+}

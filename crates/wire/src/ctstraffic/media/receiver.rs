@@ -20,8 +20,8 @@ pub struct ReceiverSettings {
     pub shape: StreamShape,
     /// Frames that are held back ([`StreamShape::buffered_frames`]).
     pub buffered_frames: u64,
-    /// Whether a malformed or wrong datagram fails the stream, as in the original. Else it counts as
-    /// an error.
+    /// Whether a malformed or wrong datagram ends the stream at once, as in the original. Else it counts as
+    /// an error, and the stream fails at its end.
     pub is_strict: bool,
 }
 
@@ -102,6 +102,8 @@ pub struct StreamReceiver {
     jitter: Jitter,
     id: Option<ConnectionId>,
     fault: Option<Fault>,
+    /// The fault of the first malformed or wrong datagram, with which a stream that goes on fails at its end.
+    deferred_fault: Option<Fault>,
 }
 
 impl StreamReceiver {
@@ -121,6 +123,7 @@ impl StreamReceiver {
             jitter: Jitter::default(),
             id: None,
             fault: None,
+            deferred_fault: None,
         }
     }
 
@@ -243,12 +246,19 @@ impl StreamReceiver {
 
     /// Whether the last frame was rendered, or the stream failed.
     pub fn is_over(&self) -> bool {
-        self.fault.is_some() || self.head > self.settings.shape.frames
+        self.fault.is_some() || self.has_rendered_all()
     }
 
-    /// Why the stream failed.
+    fn has_rendered_all(&self) -> bool {
+        self.head > self.settings.shape.frames
+    }
+
+    /// Why the stream failed. A stream fails at its end where no datagram of a frame came, or where a datagram was
+    /// malformed or wrong.
     pub fn fault(&self) -> Option<Fault> {
-        self.fault
+        let nothing_came = (self.counts.bits == 0).then_some(Fault::NotAllDataTransferred);
+        let at_end = self.deferred_fault.or(nothing_came).filter(|_| self.has_rendered_all());
+        self.fault.or(at_end)
     }
 
     /// What the frames came to so far.
@@ -277,6 +287,7 @@ impl StreamReceiver {
             self.fail(now_ns, fault);
         } else {
             self.counts.errors += 1;
+            self.deferred_fault.get_or_insert(fault);
         }
     }
 
