@@ -183,7 +183,7 @@ fn a_flood_of_bad_datagrams_has_some_lines_and_is_counted() {
     }
     let ended = server.wait();
     let last = ended.stdout.lines().last().unwrap();
-    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
     assert!(last["frames"]["errors"].as_u64().unwrap() > 100, "{last}");
     for text in [&ended.stderr, &folder.read("e.txt")] {
         let lines = text.matches("is not START").count();
