@@ -137,6 +137,8 @@ fn tallies(count: usize) -> Arc<[Tally]> {
 pub(crate) struct ExtraTally {
     pub(crate) texts: TextTally,
     pub(crate) arrivals: ArrivalTally,
+    /// Datagrams that this machine's stack refused. Most flows have none, and a flow's tally is small.
+    pub(crate) refused_datagrams: Counter,
     frames: OnceLock<FrameTally>,
 }
 
@@ -183,8 +185,6 @@ impl FrameTally {
 #[derive(Debug, Default)]
 pub(crate) struct DatagramTally {
     pub(crate) sent: Counter,
-    /// Those that this machine's stack refused.
-    pub(crate) refused: Counter,
     pub(crate) received: Counter,
     /// Those that the peer has sent at least, by the numbers that have come.
     pub(crate) expected: Counter,
@@ -247,7 +247,8 @@ impl Tally {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let arrivals = self.known_extra().map(|extra| &extra.arrivals);
+        let extra = self.known_extra();
+        let arrivals = extra.map(|extra| &extra.arrivals);
         Counts {
             sent_bytes: self.sent_bytes.value(),
             send_calls: self.send_calls.value(),
@@ -255,13 +256,15 @@ impl Tally {
             receive_calls: self.receive_calls.value(),
             transactions: self.transactions.value(),
             latency_sum_ns: self.timed.latency_sum_ns.value(),
-            datagrams_sent: self.datagrams.sent.value(),
-            datagrams_refused: self.datagrams.refused.value(),
-            datagrams_received: self.datagrams.received.value(),
-            datagrams_expected: self.datagrams.expected.value(),
-            loss_events: self.datagrams.loss_events.value(),
-            datagrams_lost: arrivals.map_or(0, |arrivals| arrivals.lost.value()),
-            datagrams_reordered: arrivals.map_or(0, |arrivals| arrivals.reordered.value()),
+            datagrams: DatagramTotals {
+                sent: self.datagrams.sent.value(),
+                refused: extra.map_or(0, |extra| extra.refused_datagrams.value()),
+                received: self.datagrams.received.value(),
+                expected: self.datagrams.expected.value(),
+                loss_events: self.datagrams.loss_events.value(),
+                lost: arrivals.map_or(0, |arrivals| arrivals.lost.value()),
+                reordered: arrivals.map_or(0, |arrivals| arrivals.reordered.value()),
+            },
         }
     }
 }
@@ -351,13 +354,52 @@ pub(crate) struct Counts {
     pub(crate) receive_calls: u64,
     pub(crate) transactions: u64,
     pub(crate) latency_sum_ns: u64,
-    pub(crate) datagrams_sent: u64,
-    pub(crate) datagrams_refused: u64,
-    pub(crate) datagrams_received: u64,
-    pub(crate) datagrams_expected: u64,
+    pub(crate) datagrams: DatagramTotals,
+}
+
+/// Datagrams in a tally at one moment; the fields are those of [`DatagramTally`] and of its arrivals.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DatagramTotals {
+    pub(crate) sent: u64,
+    pub(crate) refused: u64,
+    pub(crate) received: u64,
+    pub(crate) expected: u64,
     pub(crate) loss_events: u64,
-    pub(crate) datagrams_lost: u64,
-    pub(crate) datagrams_reordered: u64,
+    pub(crate) lost: u64,
+    pub(crate) reordered: u64,
+}
+
+impl DatagramTotals {
+    /// Both added up. They are of different flows.
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            sent: self.sent.wrapping_add(other.sent),
+            refused: self.refused.wrapping_add(other.refused),
+            received: self.received.wrapping_add(other.received),
+            expected: self.expected.wrapping_add(other.expected),
+            loss_events: self.loss_events.wrapping_add(other.loss_events),
+            lost: self.lost.wrapping_add(other.lost),
+            reordered: self.reordered.wrapping_add(other.reordered),
+        }
+    }
+
+    /// Those that were sent, as far as the numbers tell that have come, and have not arrived yet.
+    pub(crate) fn missing(&self) -> u64 {
+        self.expected.saturating_sub(self.received)
+    }
+
+    /// What was added since an earlier moment.
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            sent: self.sent.saturating_sub(earlier.sent),
+            refused: self.refused.saturating_sub(earlier.refused),
+            received: self.received.saturating_sub(earlier.received),
+            expected: self.expected.saturating_sub(earlier.expected),
+            loss_events: self.loss_events.saturating_sub(earlier.loss_events),
+            lost: self.lost.saturating_sub(earlier.lost),
+            reordered: self.reordered.saturating_sub(earlier.reordered),
+        }
+    }
 }
 
 impl Counts {
@@ -370,19 +412,8 @@ impl Counts {
             receive_calls: self.receive_calls.wrapping_add(other.receive_calls),
             transactions: self.transactions.wrapping_add(other.transactions),
             latency_sum_ns: self.latency_sum_ns.wrapping_add(other.latency_sum_ns),
-            datagrams_sent: self.datagrams_sent.wrapping_add(other.datagrams_sent),
-            datagrams_refused: self.datagrams_refused.wrapping_add(other.datagrams_refused),
-            datagrams_received: self.datagrams_received.wrapping_add(other.datagrams_received),
-            datagrams_expected: self.datagrams_expected.wrapping_add(other.datagrams_expected),
-            loss_events: self.loss_events.wrapping_add(other.loss_events),
-            datagrams_lost: self.datagrams_lost.wrapping_add(other.datagrams_lost),
-            datagrams_reordered: self.datagrams_reordered.wrapping_add(other.datagrams_reordered),
+            datagrams: self.datagrams.plus(&other.datagrams),
         }
-    }
-
-    /// Datagrams that were sent, as far as the numbers tell that have come, and have not arrived yet.
-    pub(crate) fn datagrams_missing(&self) -> u64 {
-        self.datagrams_expected.saturating_sub(self.datagrams_received)
     }
 
     /// What was added since an earlier moment.
@@ -394,15 +425,7 @@ impl Counts {
             receive_calls: self.receive_calls.saturating_sub(earlier.receive_calls),
             transactions: self.transactions.saturating_sub(earlier.transactions),
             latency_sum_ns: self.latency_sum_ns.saturating_sub(earlier.latency_sum_ns),
-            datagrams_sent: self.datagrams_sent.saturating_sub(earlier.datagrams_sent),
-            datagrams_refused: self.datagrams_refused.saturating_sub(earlier.datagrams_refused),
-            datagrams_received: self.datagrams_received.saturating_sub(earlier.datagrams_received),
-            datagrams_expected: self.datagrams_expected.saturating_sub(earlier.datagrams_expected),
-            loss_events: self.loss_events.saturating_sub(earlier.loss_events),
-            datagrams_lost: self.datagrams_lost.saturating_sub(earlier.datagrams_lost),
-            datagrams_reordered: self
-                .datagrams_reordered
-                .saturating_sub(earlier.datagrams_reordered),
+            datagrams: self.datagrams.since(&earlier.datagrams),
         }
     }
 }

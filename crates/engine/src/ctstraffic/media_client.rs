@@ -20,7 +20,7 @@ use socket2::{Socket, Type};
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd, plus, since};
 use super::media_events::{Events, with_events};
 use super::media_plan::MediaClientPlan;
-use super::media_run::{MediaEnd, Moved, conduct};
+use super::media_run::{EndTimes, MediaEnd, conduct};
 use super::media_server::ticks;
 use super::{MediaTotals, PORT_RETRIES};
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
@@ -64,8 +64,7 @@ pub fn run_media_client(
     }
     with_events(tell, &plan.cpus, |events| {
         let client = MediaClient::new(plan, poll, events);
-        let began_ns = client.began_ns;
-        conduct(client, &plan.times, began_ns, events, cancel)
+        conduct(client, &plan.times, events, cancel)
     })
 }
 
@@ -112,9 +111,7 @@ struct MediaClient<'a> {
     begun: u64,
     next: NextStream,
     totals: MediaTotals,
-    /// When datagrams were received first and last.
-    moved_ns: (Option<u64>, Option<u64>),
-    began_ns: u64,
+    times: EndTimes,
 }
 
 impl<'a> MediaClient<'a> {
@@ -136,8 +133,7 @@ impl<'a> MediaClient<'a> {
             begun: 0,
             next: NextStream::default(),
             totals: MediaTotals::default(),
-            moved_ns: (None, None),
-            began_ns: monotonic_ns(),
+            times: EndTimes::new(monotonic_ns()),
         }
     }
 
@@ -161,8 +157,10 @@ impl<'a> MediaClient<'a> {
                     let (addresses, now_ns) = (stream.addresses, stream.due_ns);
                     self.streams[index] = Some(stream);
                     self.due.push(Reverse((now_ns, index)));
-                    self.events
-                        .tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
+                    self.events.tell(MediaEvent::Established {
+                        at_ns: now_ns - self.times.began_ns,
+                        addresses,
+                    });
                 }
                 Err((call, error)) => {
                     self.free.push(index);
@@ -226,7 +224,7 @@ impl<'a> MediaClient<'a> {
         let fault = Fault::Network(error.raw_os_error().unwrap_or(0));
         self.totals.record_end(Some(&fault));
         self.events.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
-            at_ns: monotonic_ns() - self.began_ns,
+            at_ns: monotonic_ns() - self.times.began_ns,
             addresses: (local, route.server),
             id: None,
             counts: FrameCounts::default(),
@@ -293,7 +291,7 @@ impl<'a> MediaClient<'a> {
             let now_ns = monotonic_ns();
             let count = *received.as_ref().unwrap_or(&0);
             if count > 0 {
-                self.moved_ns = (self.moved_ns.0.or(Some(now_ns)), Some(now_ns));
+                self.times.record_moved(now_ns);
             }
             let came = trains.get(..count).unwrap_or_default();
             for (slot, train) in buffer.chunks_exact(LONGEST_TRAIN_BYTES).zip(came) {
@@ -330,7 +328,7 @@ impl<'a> MediaClient<'a> {
         if bytes.len() > receiver.datagram_most_bytes() as usize {
             return receiver.handle_truncated(now_ns);
         }
-        let counter = (ticks(now_ns - self.began_ns), SENDER_FREQUENCY);
+        let counter = (ticks(now_ns - self.times.began_ns), SENDER_FREQUENCY);
         let reference = self.reference.as_ref();
         let error = match receiver.handle_datagram(now_ns, bytes, counter, reference) {
             Reception::Malformed(error) => MediaError::Malformed(error),
@@ -339,7 +337,7 @@ impl<'a> MediaClient<'a> {
                 return;
             }
         };
-        let (at_ns, peer, id) = (now_ns - self.began_ns, stream.addresses.1, receiver.id());
+        let (at_ns, peer, id) = (now_ns - self.times.began_ns, stream.addresses.1, receiver.id());
         let sequence = match Datagram::decode(bytes) {
             Ok(Datagram::Data(header, _)) => Some(header.sequence),
             _ => None,
@@ -354,7 +352,7 @@ impl<'a> MediaClient<'a> {
         let fault = stream.receiver.fault();
         self.totals.record_end(fault.as_ref());
         self.events.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
-            at_ns: now_ns - self.began_ns,
+            at_ns: now_ns - self.times.began_ns,
             addresses: stream.addresses,
             id: stream.receiver.id(),
             counts: stream.receiver.counts(),
@@ -390,10 +388,13 @@ impl MediaEnd for MediaClient<'_> {
         self.totals
     }
 
-    fn moved(&self) -> Moved {
+    fn times(&self) -> EndTimes {
+        self.times
+    }
+
+    fn datagrams(&self) -> DatagramCounts {
         let dropped_by_socket = Some(self.totals.socket_drops);
-        let datagrams = DatagramCounts { dropped_by_socket, ..DatagramCounts::default() };
-        Moved { first_ns: self.moved_ns.0, last_ns: self.moved_ns.1, datagrams }
+        DatagramCounts { dropped_by_socket, ..DatagramCounts::default() }
     }
 
     fn turn(&mut self, now_ns: u64, until_ns: u64, rest_until_ns: u64) {

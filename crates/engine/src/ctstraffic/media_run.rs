@@ -50,31 +50,51 @@ pub(super) trait MediaEnd {
     /// What came of all streams until now.
     fn totals(&mut self) -> MediaTotals;
 
-    /// What was moved until now, beside [`MediaEnd::totals`].
-    fn moved(&self) -> Moved;
+    /// When it began, and when it has moved datagrams.
+    fn times(&self) -> EndTimes;
+
+    /// What it knows of datagrams, beside [`MediaEnd::totals`].
+    fn datagrams(&self) -> DatagramCounts;
 
     /// Does what is due, then waits until there is more to do, or until a time; not before `rest_until_ns` in any
     /// case.
     fn turn(&mut self, now_ns: u64, until_ns: u64, rest_until_ns: u64);
 }
 
-/// When an end has moved datagrams, and what it knows of them.
+/// When an end began, and when it has moved datagrams of frames.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
-    /// The first and the last time; `None`: never.
-    pub(super) first_ns: Option<u64>,
-    pub(super) last_ns: Option<u64>,
-    pub(super) datagrams: DatagramCounts,
+pub(super) struct EndTimes {
+    pub(super) began_ns: u64,
+    /// `None`: it has moved none.
+    first_moved_ns: Option<u64>,
+    last_moved_ns: Option<u64>,
+}
+
+impl EndTimes {
+    pub(super) fn new(began_ns: u64) -> Self {
+        Self { began_ns, first_moved_ns: None, last_moved_ns: None }
+    }
+
+    pub(super) fn record_moved(&mut self, now_ns: u64) {
+        self.first_moved_ns.get_or_insert(now_ns);
+        self.last_moved_ns = Some(now_ns);
+    }
+
+    /// The first and the last time that datagrams moved, since it began.
+    fn moved_ns(&self) -> [Option<u64>; 2] {
+        [self.first_moved_ns, self.last_moved_ns]
+            .map(|at_ns| at_ns.map(|at_ns| at_ns.saturating_sub(self.began_ns)))
+    }
 }
 
 /// Runs an end until all is done, until the time is up or until it is cancelled.
 pub(super) fn conduct(
     mut end: impl MediaEnd,
     times: &MediaTimes,
-    began_ns: u64,
     events: &Events<'_>,
     cancel: &Cancel,
 ) -> MediaRun {
+    let began_ns = end.times().began_ns;
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let limit_ns = times.time_limit.map_or(u64::MAX, ns);
     let ends_ns = began_ns.saturating_add(limit_ns);
@@ -130,7 +150,7 @@ pub(super) fn conduct(
         elapsed_ns: now_ns - began_ns,
         is_complete,
         lost_events: events.lost(),
-        report: report(&end, &totals, (&machine, &mark), (began_ns, now_ns)),
+        report: report(&end, &totals, (&machine, &mark), now_ns),
     }
 }
 
@@ -139,11 +159,11 @@ fn report(
     end: &impl MediaEnd,
     totals: &MediaTotals,
     (machine, mark): (&MachineTimes, &CostMark),
-    (began_ns, ended_ns): (u64, u64),
+    ended_ns: u64,
 ) -> EndReport {
     let cost = mark.cost();
-    let Moved { first_ns, last_ns, datagrams } = end.moved();
-    let since_beginning = |at_ns: u64| at_ns.saturating_sub(began_ns);
+    let times = end.times();
+    let [from_ns, to_ns] = times.moved_ns();
     let traffic = Some(Traffic { bytes: totals.counts.bits / 8, calls: None });
     let (sent, received) = match end.role() {
         Role::Client => (None, traffic),
@@ -153,15 +173,15 @@ fn report(
     let flow = FlowReport {
         sent,
         received,
-        from_ns: first_ns.map(since_beginning),
-        to_ns: last_ns.map(since_beginning),
-        datagrams: Some(datagrams),
+        from_ns,
+        to_ns,
+        datagrams: Some(end.datagrams()),
         ..FlowReport::default()
     };
     EndReport {
         host: HostFacts { ran_on_cpus: cost.ran_on_cpus, ..HostFacts::default() },
         flows: vec![flow],
-        elapsed_ns: ended_ns.saturating_sub(began_ns),
+        elapsed_ns: ended_ns.saturating_sub(times.began_ns),
         cpu: Some(cost.cpu),
         waiting: Some(Waiting { spins: end.spins(), ..cost.waiting }),
         machine_cpu: MachineTimes::now().cpus_since(machine),

@@ -25,7 +25,7 @@ use super::MediaTotals;
 use super::media_event::{MediaError, MediaEvent, MediaRun, MediaStreamEnd};
 use super::media_events::{Events, with_events};
 use super::media_plan::MediaServerPlan;
-use super::media_run::{MediaEnd, Moved, conduct};
+use super::media_run::{EndTimes, MediaEnd, conduct};
 use super::sockets::listen_at_each;
 use crate::clock::{MILLISECOND_NS, monotonic_ns};
 use crate::connections::Call;
@@ -84,8 +84,7 @@ pub fn run_media_server(
     }
     with_events(tell, &plan.cpus, |events| {
         let server = MediaServer::new(plan, sockets, events);
-        let began_ns = server.began_ns;
-        conduct(server, &plan.times, began_ns, events, cancel)
+        conduct(server, &plan.times, events, cancel)
     })
 }
 
@@ -133,9 +132,7 @@ struct MediaServer<'a> {
     room: Room,
     accepted: u64,
     totals: MediaTotals,
-    /// When datagrams of frames were sent first and last.
-    moved_ns: (Option<u64>, Option<u64>),
-    began_ns: u64,
+    times: EndTimes,
 }
 
 impl<'a> MediaServer<'a> {
@@ -161,8 +158,7 @@ impl<'a> MediaServer<'a> {
             room: Room { train: datagram.repeat(most), incoming: BytesMut::new() },
             accepted: 0,
             totals: MediaTotals::default(),
-            moved_ns: (None, None),
-            began_ns: monotonic_ns(),
+            times: EndTimes::new(monotonic_ns()),
         }
     }
 
@@ -186,7 +182,7 @@ impl<'a> MediaServer<'a> {
     }
 
     fn tell_bad(&self, peer: SocketAddr, error: MediaError) {
-        let at_ns = monotonic_ns() - self.began_ns;
+        let at_ns = monotonic_ns() - self.times.began_ns;
         let (id, sequence) = (None, None);
         self.events.tell(MediaEvent::BadDatagram { at_ns, peer, id, sequence, error });
     }
@@ -240,7 +236,8 @@ impl<'a> MediaServer<'a> {
         self.by_address.insert(ends.peer.ip(), to_address + 1);
         self.accepted += 1;
         self.due.push(Reverse((now_ns, index)));
-        self.events.tell(MediaEvent::Established { at_ns: now_ns - self.began_ns, addresses });
+        self.events
+            .tell(MediaEvent::Established { at_ns: now_ns - self.times.began_ns, addresses });
     }
 
     /// The server's address and the client's.
@@ -323,7 +320,7 @@ impl<'a> MediaServer<'a> {
                 let now = if stream.limits == SINGLE { datagram } else { train };
                 let header = DataHeader {
                     sequence,
-                    sender_counter: ticks(monotonic_ns() - self.began_ns),
+                    sender_counter: ticks(monotonic_ns() - self.times.began_ns),
                     sender_frequency: SENDER_FREQUENCY,
                 };
                 let bytes = self.room.train.get_mut(..now.bytes as usize).unwrap_or_default();
@@ -358,7 +355,7 @@ impl<'a> MediaServer<'a> {
                 self.totals.counts.bits += bits;
                 self.totals.sent_datagrams += datagrams as u64;
                 let now_ns = monotonic_ns();
-                self.moved_ns = (self.moved_ns.0.or(Some(now_ns)), Some(now_ns));
+                self.times.record_moved(now_ns);
             }
         }
         Ok(())
@@ -377,7 +374,7 @@ impl<'a> MediaServer<'a> {
         self.totals.record_end(fault.as_ref());
         let now_ns = monotonic_ns();
         self.events.tell(MediaEvent::Finished(Box::new(MediaStreamEnd {
-            at_ns: now_ns - self.began_ns,
+            at_ns: now_ns - self.times.began_ns,
             addresses: self.addresses(&stream.ends),
             id: Some(stream.id),
             counts: FrameCounts { bits: stream.bits, ..FrameCounts::default() },
@@ -410,13 +407,16 @@ impl MediaEnd for MediaServer<'_> {
         self.totals
     }
 
-    fn moved(&self) -> Moved {
-        let datagrams = DatagramCounts {
+    fn times(&self) -> EndTimes {
+        self.times
+    }
+
+    fn datagrams(&self) -> DatagramCounts {
+        DatagramCounts {
             sent: Some(self.totals.sent_datagrams),
             refused: Some(self.totals.queue_drops),
             ..DatagramCounts::default()
-        };
-        Moved { first_ns: self.moved_ns.0, last_ns: self.moved_ns.1, datagrams }
+        }
     }
 
     fn turn(&mut self, _now_ns: u64, until_ns: u64, rest_until_ns: u64) {

@@ -29,9 +29,9 @@ impl Figures {
         Self {
             bytes: if sends { counts.sent_bytes } else { counts.received_bytes },
             calls: if sends { counts.send_calls } else { counts.receive_calls },
-            packets: if sends { counts.datagrams_sent } else { counts.datagrams_expected },
-            lost: i64::try_from(counts.datagrams_lost).unwrap_or(i64::MAX),
-            out_of_order: counts.datagrams_reordered,
+            packets: if sends { counts.datagrams.sent } else { counts.datagrams.expected },
+            lost: i64::try_from(counts.datagrams.lost).unwrap_or(i64::MAX),
+            out_of_order: counts.datagrams.reordered,
         }
     }
 

@@ -412,7 +412,7 @@ fn dropped_datagrams(drops: u64, counts: &Counts, offload: Option<bool>) -> u64 
     if offload != Some(true) || counts.receive_calls == 0 {
         return drops;
     }
-    (drops as f64 * counts.datagrams_received as f64 / counts.receive_calls as f64).round() as u64
+    (drops as f64 * counts.datagrams.received as f64 / counts.receive_calls as f64).round() as u64
 }
 
 /// Datagrams are counted by the warm-up mark that each of them carries, not by the clock, so that

@@ -112,7 +112,7 @@ impl Meter {
         let counts = |flow: &Option<Arc<FlowShared>>| flow.as_ref().map(|flow| flow.tally.counts());
         self.base = flows.iter().map(|flow| counts(flow).unwrap_or_default()).collect();
         self.measuring_ns = now_ns;
-        self.lost = LossIntervals::from(self.last.total.datagrams_missing());
+        self.lost = LossIntervals::from(self.last.total.datagrams.missing());
         self.machine.base = self.machine.last.clone();
         sample
     }
@@ -153,7 +153,7 @@ impl Meter {
         let (last_load, last_wait_s) = self.last_cpu;
         // Those of the warm-up are not counted.
         let frames = reading.frames_since(&self.last).filter(|_| !self.warming);
-        let lost = self.lost.next(reading.total.datagrams_missing());
+        let lost = self.lost.next(reading.total.datagrams.missing());
         let mut cpu = CpuSample {
             load: load.since(last_load),
             wait_s: wait_s.map(|wait_s| (wait_s - last_wait_s).max(0.0)),
@@ -260,9 +260,9 @@ fn wait_of(shards: &[Shard]) -> Option<f64> {
 fn totals(since: &Counts, lost: u64, frames: Option<[u64; 4]>) -> Sample {
     let traffic = |bytes, calls| (calls > 0).then_some(Traffic { bytes, calls: Some(calls) });
     let (transactions, latency_sum_ns) = (since.transactions, since.latency_sum_ns);
-    let (sent, received) = (since.datagrams_sent, since.datagrams_received);
-    let refused = since.datagrams_refused;
-    let expected = since.datagrams_expected;
+    let (sent, received) = (since.datagrams.sent, since.datagrams.received);
+    let refused = since.datagrams.refused;
+    let expected = since.datagrams.expected;
     Sample {
         sent: traffic(since.sent_bytes, since.send_calls),
         received: traffic(since.received_bytes, since.receive_calls),
@@ -274,7 +274,7 @@ fn totals(since: &Counts, lost: u64, frames: Option<[u64; 4]>) -> Sample {
             received: (received > 0).then_some(received),
             // As far as the numbers that have come tell; the report has the exact count.
             lost: (expected > 0).then_some(lost),
-            loss_events: (expected > 0).then_some(since.loss_events),
+            loss_events: (expected > 0).then_some(since.datagrams.loss_events),
             frames: frames.map(|frames| frame_counts(frames, sent > 0, received > 0)),
             ..DatagramCounts::default()
         }),
@@ -310,7 +310,7 @@ fn flow_samples(flows: &Flows, now: &Reading, last: &Reading) -> Vec<FlowSample>
         send_buffer_ratio: flow
             .socket
             .as_ref()
-            .filter(|_| counts.datagrams_sent > 0)
+            .filter(|_| counts.datagrams.sent > 0)
             .and_then(|socket| send_buffer_ratio(socket.as_fd())),
         ..FlowSample::default()
     };

@@ -87,7 +87,7 @@ fn client_report(plan: &TestPlan, job: &Job, measured: Measured) -> EndReport {
     report.extension = Some(EndExtension::Netperf(Box::new(totals)));
     if let Some(flow) = report.flows.first_mut() {
         if waits {
-            flow.datagrams = Some(received_datagrams(counts.datagrams_received));
+            flow.datagrams = Some(received_datagrams(counts.datagrams.received));
         }
         let totals = local_totals(plan, job, &granted, flow.socket.as_ref());
         flow.extension = Some(FlowExtension::Netperf(totals));
@@ -189,7 +189,7 @@ pub(super) fn complete_server(
     }
     let Some(flow) = report.flows.first_mut() else { return };
     if request.transport == Transport::Udp && request.part == Part::Receive {
-        flow.datagrams = Some(received_datagrams(counts.datagrams_received));
+        flow.datagrams = Some(received_datagrams(counts.datagrams.received));
     }
     let mut totals =
         granted_totals((request.send_buffer_bytes, request.receive_buffer_bytes), setup);

@@ -432,10 +432,10 @@ impl ServerTest {
         let again = flow.and_then(|flow| flow.tcp).map(|tcp| tcp.retransmitted_segments);
         Results {
             bytes_received: counts.received_bytes,
-            receive_calls: calls(counts.receive_calls, counts.datagrams_received),
+            receive_calls: calls(counts.receive_calls, counts.datagrams.received),
             receive_buffer_bytes: at_end(receive_buffer, self.granted.receive_buffer_bytes),
             bytes_sent: counts.sent_bytes,
-            send_calls: calls(counts.send_calls, counts.datagrams_sent),
+            send_calls: calls(counts.send_calls, counts.datagrams.sent),
             send_buffer_bytes: at_end(send_buffer, self.granted.send_buffer_bytes),
             transactions: counts.transactions as u32,
             retransmits: again.map_or(-1, |again| i32::try_from(again).unwrap_or(i32::MAX)),

@@ -237,7 +237,7 @@ impl<H: Heading> DatagramSender<H> {
         }
         let sent = tally.datagrams.sent.value();
         tally.datagrams.sent.set(sent.saturating_sub(refused));
-        tally.datagrams.refused.add(refused);
+        tally.extra().refused_datagrams.add(refused);
         if !self.mark.warm_up {
             self.ending.take_back(refused, self.unit_bytes);
         }
@@ -285,7 +285,7 @@ impl<H: Heading> DatagramSender<H> {
         }
         // A train is dropped as a whole; of several datagrams the first one was refused.
         let refused = if path.offload().0 { datagrams } else { 1 };
-        tally.datagrams.refused.add(refused as u64);
+        tally.extra().refused_datagrams.add(refused as u64);
         if !self.mark.warm_up {
             self.ending.refused += refused as u64;
         }
