@@ -217,7 +217,7 @@ fn a_run_document_has_a_goodput_and_no_number_that_nobody_asked_for() {
             assert!((goodput_bps / (up + down) - 1.0).abs() < 1e-9 && up > 0.0 && down > 0.0);
         }
         // What is acknowledged is at most what was sent, and nearly all.
-        let totals = &run["reports"][0]["extension"];
+        let totals = &run["reports"][0]["extension"]["ctstraffic"];
         let bytes = |name: &str| totals[name].as_f64().unwrap();
         let moved = match pattern {
             "push" => bytes("sent_bytes"),

@@ -203,11 +203,14 @@ fn a_stream_over_a_link_that_is_too_slow_counts_every_frame_once() {
         let (server, _, exit_code, document) = run_stream(network, &stream, "");
         let [completed, dropped, repeated, errors] = frames(&document);
         assert_eq!((completed + dropped, repeated), (150, 0), "{document}");
-        // Half of the bytes have room, and the last frame of each that has none is whole.
-        assert!(completed >= 30 && dropped >= 60, "{document}");
+        // Half of the bytes have room. A frame of which the queue drops one datagram isn't whole.
+        assert!(completed >= 20 && dropped >= 60, "{document}");
         // What waits in the link's queue for 100 ms is no later than a second.
         assert_eq!((errors, exit_code), (0, 0), "{document}");
-        assert_eq!(count(&server, "/bits"), 6_000_000, "{server}");
+        // The queue is the server's own: it knows what was dropped, and what left has arrived.
+        assert_eq!(count(&server, "/bits"), count(&document, "/bits"), "{server} {document}");
+        assert!(count(&server, "/queue_drops") >= dropped, "{server} {document}");
+        assert!(count(&server, "/bits") < 6_000_000, "{server}");
     });
 }
 

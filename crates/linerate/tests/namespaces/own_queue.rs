@@ -137,7 +137,8 @@ fn datagrams_of_frames_that_the_own_queue_drops_are_refused_and_name_the_queue()
                         let before = device.dropped();
                         let run = starts(&server, &words).finish().document;
                         let drops = device.dropped() - before;
-                        (drops > 500).then_some((run, drops))
+                        let refused = run.json()["summary"]["datagrams"]["refused"].as_u64();
+                        (drops > 0 && refused > Some(500)).then_some((run, drops))
                     });
                     let count = |name: &str| run.count(&format!("/summary/datagrams/{name}"));
                     // A train that a queue takes as it is counts there as one.
@@ -160,7 +161,7 @@ fn datagrams_of_frames_that_the_own_queue_drops_are_refused_and_name_the_queue()
 #[test]
 fn datagrams_that_the_own_queue_of_a_ctstraffic_server_drops_are_counted() {
     alone_in_network(|network| {
-        for queue in [TBF, ["20mbit burst 64kb", "pfifo limit 20"]] {
+        for queue in [TBF, ["20mbit burst 64kb", "pfifo limit 4"]] {
             let device = Device::of_client(network);
             device.shorten_queue(queue, UDP);
             let stream = "-protocol:udp -bitspersecond:40000000 -framerate:50 -streamlength:1";
@@ -168,7 +169,7 @@ fn datagrams_that_the_own_queue_of_a_ctstraffic_server_drops_are_counted() {
                 let before = device.dropped();
                 let (server, _, _, client) = run_stream(network, stream, "");
                 let drops = device.dropped() - before;
-                (drops > 200).then_some((drops, server, client))
+                (drops > 0).then_some((drops, server, client))
             });
             // A train that a queue takes as it is counts there as one.
             assert!(count(&server, "/queue_drops") >= drops, "{drops} {server}");

@@ -90,7 +90,7 @@ impl<'a> Console<'a> {
 
     /// A row of status.
     pub(super) fn tell_status(&mut self, row: &str, csv_row: &str) {
-        if self.verbosity.shows_status() {
+        if self.verbosity.shows_status() && self.goes_on {
             if self.rows > 0 && self.rows.is_multiple_of(HEAD_EVERY_ROWS) {
                 self.say(&render_head(self.heads.console));
             }

@@ -43,7 +43,8 @@ impl<'a> TcpPrinter<'a> {
 
     /// Writes what is worth a line of what happened.
     pub(super) fn tell(&mut self, event: &TcpEvent) {
-        if !self.console.goes_on {
+        // What was moved until the end stands in files and the document.
+        if !self.console.goes_on && !matches!(event, TcpEvent::Status(_)) {
             return;
         }
         match event {

@@ -70,7 +70,8 @@ impl<'a> UdpPrinter<'a> {
 
     /// Writes what is worth a line of what happened.
     pub(super) fn tell(&mut self, event: &MediaEvent) {
-        if !self.console.goes_on {
+        // What was moved until the end stands in files and the document.
+        if !self.console.goes_on && !matches!(event, MediaEvent::Status(_)) {
             return;
         }
         match event {
