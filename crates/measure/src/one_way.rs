@@ -17,7 +17,7 @@ use crate::summary::Latency;
 /// The most values that are kept of a flow: enough for a 99th percentile after every second one was left out.
 const KEPT_TRANSITS: usize = 1024;
 
-/// A quarter of the values that are kept has quartiles from so many on.
+/// The fewest values of a quarter that have quartiles.
 const QUARTER_TRANSITS: usize = 8;
 
 /// The most pings that are kept: of 400 s at 10 a second all.

@@ -47,7 +47,7 @@ impl TotalsMeter {
 
 /// What the flows to this end have come to.
 #[derive(Debug, Default)]
-struct Arrived {
+struct ArrivalTotals {
     /// The first arrival that counts; `None`: there is none.
     from_ns: Option<u64>,
     bytes: u64,
@@ -77,9 +77,9 @@ pub(super) fn first_arrival_ns(load: &Load) -> Option<u64> {
     arrived(load).from_ns
 }
 
-fn arrived(load: &Load) -> Arrived {
+fn arrived(load: &Load) -> ArrivalTotals {
     let to_here = if load.role == Role::Client { Direction::Down } else { Direction::Up };
-    let mut arrived = Arrived::default();
+    let mut arrived = ArrivalTotals::default();
     for (index, flow) in load.flows.iter().enumerate() {
         let Some(flow) = flow else { continue };
         if load.workload.flow_direction(flow.number) == to_here {
@@ -92,7 +92,7 @@ fn arrived(load: &Load) -> Arrived {
 
 impl TotalsMeter {
     /// Takes the shared time where it is over.
-    fn take(&mut self, arrived: &Arrived, end: End, opened_ns: u64, now_ns: u64) {
+    fn take(&mut self, arrived: &ArrivalTotals, end: End, opened_ns: u64, now_ns: u64) {
         self.next_look_ns = now_ns.saturating_add(LOOK_NS);
         let Some(from_ns) = arrived.from_ns else { return };
         self.due_ns = match end {
@@ -118,7 +118,7 @@ impl TotalsMeter {
     }
 }
 
-impl Arrived {
+impl ArrivalTotals {
     /// Adds a flow to this end, whose measured part began there.
     fn add(&mut self, meter: &Meter, flow: &FlowShared, base: &Base) {
         let (first_ns, last_ns) = (flow.tally.first_ns.value(), flow.tally.last_ns.value());
@@ -149,13 +149,13 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
     const OPENED_NS: u64 = 7 * SECOND_NS;
 
-    fn arrived(going: usize, ended: usize, bytes: u64) -> Arrived {
+    fn arrived(going: usize, ended: usize, bytes: u64) -> ArrivalTotals {
         let (from_ns, last_end_ns) = (OPENED_NS + SECOND_NS, OPENED_NS + 4 * SECOND_NS);
-        Arrived { from_ns: Some(from_ns), bytes, going, ended, last_end_ns }
+        ArrivalTotals { from_ns: Some(from_ns), bytes, going, ended, last_end_ns }
     }
 
-    /// What is taken of a load at so many seconds after its opening.
-    fn taken(end: End, arrived: &Arrived, at_s: u64) -> Option<SharedTime> {
+    /// What is taken of a load `at_s` seconds after its opening.
+    fn taken(end: End, arrived: &ArrivalTotals, at_s: u64) -> Option<SharedTime> {
         let mut totals = TotalsMeter::default();
         totals.take(arrived, end, OPENED_NS, OPENED_NS + at_s * SECOND_NS);
         totals.taken()
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(taken(by_bytes, &arrived(4, 0, 50), 100), None);
         assert_eq!(taken(by_bytes, &arrived(3, 1, 50), 5), shared(5, 50));
         // Nothing arrived.
-        assert_eq!(taken(by_time, &Arrived::default(), 20), None);
+        assert_eq!(taken(by_time, &ArrivalTotals::default(), 20), None);
     }
 
     #[test]

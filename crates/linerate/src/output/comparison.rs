@@ -170,7 +170,7 @@ fn render_smallest(comparison: &Comparison) -> String {
         return String::new();
     }
     wrap(&format!(
-        "With a probability of 90 % differences of so much would have been seen: {}",
+        "Differences that would have been seen with a probability of 90 %: {}",
         parts.join(", ")
     ))
 }

@@ -12,14 +12,14 @@ use super::student::two_sided;
 /// The confidence of all intervals of one figure. Quantiles of one latency share the error between them (Bonferroni).
 pub const CONFIDENCE: f64 = 0.95;
 
-/// A difference of so many times half the interval's width is seen with a probability of 90 % at least; one of half
-/// the width in every second comparison. Found by simulation: 1.9 for normal figures, 2.2 for figures of Laplace's
+/// The difference that is seen with a probability of at least 90 %, in halves of the interval's width. One of half the
+/// width is seen in every second comparison. Found by simulation: 1.9 for normal figures, 2.2 for figures of Laplace's
 /// distribution, 2.0 where one run in 20 is spoiled.
 const SEEN_TIMES: f64 = 2.2;
 /// Pairs tell it whose interval has this rank, the third least and the third greatest ratio, or a greater one: the
 /// width of others hangs on single runs.
 const LEAST_RANK: usize = 3;
-/// Stored runs tell it where each side has so many.
+/// The fewest stored runs of each side that tell it.
 const LEAST_STORED: usize = 5;
 
 /// How an interval was computed.

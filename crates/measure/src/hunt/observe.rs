@@ -8,6 +8,8 @@ use crate::sample::{Role, Sample};
 
 /// A transport that holds what takes longer than this to send at the rate has no room.
 const FULL_S: f64 = 0.01;
+/// Nor has one that holds this much: at a rate far above the path, a send buffer never holds [`FULL_S`] of it.
+const FULL_BYTES: f64 = 131_072.0;
 /// A socket's send buffer that is filled to this share has no room.
 const FULL_RATIO: f64 = 0.5;
 
@@ -33,7 +35,7 @@ fn observe_backpressure(workload: &Workload, sample: &Sample) -> Option<Observat
         }
         _ => workload.rate_per_flow_bps().map_or(0.0, |bps| bps as f64 / 8.0),
     };
-    let most_bytes = flow_bytes_per_s * FULL_S;
+    let most_bytes = (flow_bytes_per_s * FULL_S).min(FULL_BYTES);
     let full = flows.iter().filter(|flow| {
         let unsent = flow.tcp.and_then(|tcp| tcp.notsent_bytes);
         unsent.is_some_and(|bytes| f64::from(bytes) > most_bytes)

@@ -6,7 +6,7 @@ use crate::sample::{FlowSample, Role, Sample};
 
 /// Fewer bytes are no sign: the two ends are looked at one after the other.
 const LEAST_BYTES: u64 = 128 << 10;
-/// Bytes that the receiver takes so long for are one.
+/// Bytes that take the receiver this long are a sign.
 const LEAST_TIME_S: f64 = 0.2;
 /// A look at the receiver that is earlier than that at the sender by this is of the same time.
 const SAME_TIME_NS: u64 = 20_000_000;

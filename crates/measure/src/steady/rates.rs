@@ -77,8 +77,7 @@ fn steady_rate(
     let mut measured = measured_intervals(samples.iter().copied(), role);
     if let (Some(_), Some(ends_ns)) = (direction, sender_end_ns(samples, role)) {
         // What a receiver counts while it waits for what is on its way is no part of the rate.
-        let is_drain =
-            |sample: &&Sample| sample.from_ns >= ends_ns && count(sample).unwrap_or(0) == 0;
+        let is_drain = |sample: &&Sample| sample.to_ns > ends_ns && count(sample).unwrap_or(0) == 0;
         while measured.last().is_some_and(is_drain) {
             measured.pop();
         }

@@ -56,7 +56,7 @@ fn summarize_stream(
     let lanes = lanes(workload, client, server);
     let sent = all(&lanes, Lane::sent).map(add_traffic);
     let received = all(&lanes, Lane::received).map(add_traffic);
-    // How long so many bytes took is what a load by bytes asks.
+    // A load by bytes asks how long all of its bytes took.
     let elapsed_ns = |lane: &Lane| match workload.end {
         End::Time { .. } => lane.measured_ns(),
         End::Bytes { .. } | End::Count { .. } => lane.receive_time_ns(),

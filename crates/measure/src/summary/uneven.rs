@@ -6,7 +6,7 @@ use crate::report::{EndReport, FlowReport};
 
 /// Ends of flows that are this share of the time apart make a total another figure than that of all flows together.
 const APART: f64 = 0.01;
-/// And so long at least.
+/// Ends that are closer together than this change no total that counts.
 const LEAST_APART_NS: u64 = 50_000_000;
 
 /// How far apart the flows of a direction ended.

@@ -140,7 +140,9 @@ impl Path {
         let arrived = served.saturating_sub(hiccup.items);
         let sent = self.skewed(0, sent, per_s);
         let arrived = self.skewed(1, arrived, per_s);
-        let is_full = self.queue > 0.01 * per_s && matches!(self.kind, Kind::Backpressure);
+        // As a sample's unsent bytes tell it.
+        let full = (0.01 * per_s).min(131_072.0 * 8.0 / crate::DATAGRAM_BITS as f64);
+        let is_full = self.queue > full && matches!(self.kind, Kind::Backpressure);
         Interval { sent, arrived, lost: base.plus(dropped).plus(hiccup), refused: 0, is_full }
     }
 

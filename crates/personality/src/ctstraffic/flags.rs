@@ -366,7 +366,7 @@ pub const OWN_TABLE: &[OwnFlag] = &[
         |o, _| set(&mut o.own.ndjson, Ok(true))),
     own("--utf16", "", "write files in UTF-16 with CRLF, as the original does (UTF-8 with LF)",
         |o, _| set(&mut o.own.utf16, Ok(true))),
-    own("--strict", "", "udp client: a malformed or wrong datagram fails its stream, as in the original",
+    own("--strict", "", "udp client: a malformed or wrong datagram ends its stream at once, as in the original",
         |o, _| set(&mut o.own.strict, Ok(true))),
     own("--idle-timeout", "<ms>", "a connection without a byte for so long fails (never)",
         |o, v| put(&mut o.own.idle_timeout_ms, positive(v, "--idle-timeout"))),

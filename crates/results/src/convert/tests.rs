@@ -71,7 +71,7 @@ fn a_run_that_is_shorter_than_a_millisecond_has_its_rates() {
     }
 }
 
-/// Samples of these lengths behind each other, microseconds, with so many bytes each; the first ones are warm-up.
+/// Samples behind each other by their lengths in microseconds and their bytes; the first `warm_up` are warm-up.
 fn samples_of(parts: &[(u64, u64)], warm_up: usize) -> Vec<Sample> {
     let mut from_ns = 0;
     let mut made = Vec::new();

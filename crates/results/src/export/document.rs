@@ -72,14 +72,14 @@ pub struct Maker<'a> {
     /// The samples by the numbers of iteration and sample.
     owners: BTreeMap<(u32, u32), (&'a IterationRow, &'a SampleRow)>,
     /// How many series of each path there were, of one attempt at one cell.
-    known: Known,
+    attempt: AttemptSeries,
 }
 
 /// The attempt whose series are written, by the numbers of iteration, sample and attempt, and how many there were of each
 /// path.
 #[derive(Debug, Default)]
-struct Known {
-    attempt: Option<(u32, u32, u32)>,
+struct AttemptSeries {
+    numbers: Option<(u32, u32, u32)>,
     paths: BTreeMap<u128, u32>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Maker<'a> {
                 owners.insert((iteration.num, sample.num), (iteration, sample));
             }
         }
-        Self { version, details, form, position: None, owners, known: Known::default() }
+        Self { version, details, form, position: None, owners, attempt: AttemptSeries::default() }
     }
 
     /// Of the cell of this position alone.
@@ -231,7 +231,8 @@ impl<'a> Maker<'a> {
         path.extend([series.source.as_str(), &series.metric]);
         path.extend(series.labels.iter().flat_map(|(name, value)| [name.as_str(), value]));
         let first = self.digest(DocumentKind::MetricDesc, &path);
-        let nth = self.known.count((iteration.num, sample.num, series.attempt), first).to_string();
+        let nth =
+            self.attempt.count((iteration.num, sample.num, series.attempt), first).to_string();
         let path: Vec<&str> = path.into_iter().chain([nth.as_str()]).collect();
         let number = self.digest(DocumentKind::MetricDesc, &path);
         let uuid = uuid_of(number);
@@ -446,11 +447,11 @@ fn names_of(labels: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     names
 }
 
-impl Known {
+impl AttemptSeries {
     /// How often there was a path of this attempt, this time included.
     fn count(&mut self, attempt: (u32, u32, u32), path: u128) -> u32 {
-        if self.attempt != Some(attempt) {
-            *self = Self { attempt: Some(attempt), paths: BTreeMap::new() };
+        if self.numbers != Some(attempt) {
+            *self = Self { numbers: Some(attempt), paths: BTreeMap::new() };
         }
         let count = self.paths.entry(path).or_default();
         *count += 1;
@@ -458,7 +459,7 @@ impl Known {
     }
 }
 
-/// Makes neighbours with equal values one point, and gives at most so many points a second. Sums of value times
+/// Makes neighbours with equal values one point, and gives at most a point each `least_ms`. Sums of value times
 /// milliseconds stay as they are; of greatest and least values the extreme is kept.
 #[derive(Debug)]
 pub struct Thinning {

@@ -191,7 +191,7 @@ fn numbers_of_any_size_and_times_that_go_back_are_no_panic() {
     let (_, _) = (judge.finish(), judge.seen());
 }
 
-/// A sender of 500 items an interval that sends so many, and whose transport has room or not: the verdict.
+/// The verdict on a sender of 500 items an interval, which sends `sent` of them and has `room` in its transport.
 fn verdict_of_sender(sent: impl Fn(u64) -> u64, room: impl Fn(u64) -> (u64, bool)) -> TrialVerdict {
     let mut judge =
         Judge::new(&goal(0.001, vec![]), &trial(10_000, Purpose::Search, 10_000_000_000));

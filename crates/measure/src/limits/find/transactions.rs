@@ -9,7 +9,7 @@ use crate::plan::{Direction, Kind};
 use crate::report::EndReport;
 use crate::summary::Latency;
 
-/// A transaction is very long from so many times the median on, and so long.
+/// A transaction is very long if it takes this many times the median, and this long.
 const LONG_TIMES: u64 = 10;
 const LONG_NS: u64 = 1_000_000;
 /// The share of the time that delays of a conductor's wake-ups come to where its end is stopped often.

@@ -36,7 +36,7 @@ fn a_queue_that_is_short_against_the_round_trip_is_the_paths_rate() {
     assert_eq!(told(30_900, 50), (Cause::Path, false));
 }
 
-/// 1,000 datagrams of which so many came after these times.
+/// 1,000 datagrams of which `received` came; delays of each quarter in `more_ms`.
 fn datagrams_of(received: u64, more_ms: &[u64]) -> Limit {
     let mut draft = transfer(Transport::Udp, 5);
     draft.plan.workload.rate = Some(Rate::AllFlows { bps: 100_000_000 });
